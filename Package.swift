@@ -1,0 +1,35 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+let package = Package(
+    name: "bird-realtime",
+    products: [
+        .library(name: "BirdRealtime", targets: ["BirdRealtime"]),
+        .library(name: "birdrealtime", type: .dynamic, targets: ["CBirdRealtime"]),
+    ],
+    targets: [
+        // include/birdrealtime.h: the exports and the record layouts come from it.
+        .systemLibrary(name: "CBirdRealtimeABI", path: "include"),
+        .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+        .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+        .target(name: "CLinux"),
+        .target(
+            name: "BirdRealtimeCore", dependencies: ["CBirdRealtimeABI", "CCurl", "CLinux", "CSodium"],
+            swiftSettings: strict),
+        .target(
+            name: "CBirdRealtime", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI"], swiftSettings: strict),
+        .target(
+            name: "BirdRealtime", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI"], swiftSettings: strict),
+        .testTarget(
+            name: "BirdRealtimeCoreTests", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI"],
+            swiftSettings: strict),
+        .testTarget(name: "BirdRealtimeTests", dependencies: ["BirdRealtime"], swiftSettings: strict),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,218 @@
+/// A point on a clock that never steps and counts suspended time (CLOCK_BOOTTIME), in milliseconds.
+package struct Instant: Comparable, Hashable, Sendable {
+    package var milliseconds: Int64
+
+    package init(milliseconds: Int64) {
+        self.milliseconds = milliseconds
+    }
+
+    package static func < (left: Instant, right: Instant) -> Bool {
+        left.milliseconds < right.milliseconds
+    }
+
+    package static func + (instant: Instant, ms: Int64) -> Instant {
+        Instant(milliseconds: instant.milliseconds &+ ms)
+    }
+
+    package static func - (left: Instant, right: Instant) -> Int64 {
+        left.milliseconds &- right.milliseconds
+    }
+}
+
+/// The six states of a connection (Bird protocol 7.5); raw values are `BIRD_STATE_*`.
+package enum ConnectionState: Int32, Sendable {
+    case initialized = 0
+    case connecting = 1
+    case connected = 2
+    case unavailable = 3
+    case disconnected = 4
+    case failed = 5
+}
+
+/// Where a channel stands (Bird protocol 8.1); raw values are `BIRD_CHANNEL_IDLE` and following.
+package enum ChannelState: Int32, Sendable {
+    case idle = 0
+    case authorizing = 1
+    case pending = 2
+    case subscribed = 3
+    case failed = 4
+    case unsubscribed = 5
+}
+
+/// The caller's own number for a channel: the session only stores it and gives it back. 0 is "no channel".
+package struct ChannelReference: Hashable, Sendable {
+    package var bits: UInt64
+
+    package init(bits: UInt64) {
+        self.bits = bits
+    }
+
+    package static let none = ChannelReference(bits: 0)
+}
+
+/// One connection attempt. The session makes a new one for every attempt and ignores input for any but the current.
+package struct TransportID: Hashable, Sendable {
+    package var number: UInt64
+
+    package init(number: UInt64) {
+        self.number = number
+    }
+}
+
+/// One question to the authorizer. Answers for an unknown or withdrawn one are ignored.
+package struct AuthorizationID: Hashable, Sendable {
+    package var number: UInt64
+
+    package init(number: UInt64) {
+        self.number = number
+    }
+}
+
+/// A question to the authorizer (Bird protocol 9.1 and 11.1).
+package struct AuthorizationQuestion: Equatable, Sendable {
+    package var id: AuthorizationID
+    package var connectionID: String
+    /// nil: a signin.
+    package var channelName: String?
+    /// When the session stops waiting.
+    package var deadline: Instant
+}
+
+/// What the authorizer said.
+package enum AuthorizationAnswer: Equatable, Sendable {
+    case granted(auth: String, memberData: String?, sharedSecret: String?)
+    /// `Fault.isRetriable` false: a denial. `retryAfterMs`: the authorizer's own wish (Retry-After), nil if none.
+    case refused(Fault, retryAfterMs: Int64?)
+}
+
+/// How an open connection ended.
+package enum TransportEnd: Equatable, Sendable {
+    /// A close frame came (1005 when it had no code), RFC 6455 section 7.
+    case closed(code: UInt16, reason: String)
+    /// The stream ended or failed without a close frame, or never opened.
+    case failed(Fault)
+}
+
+/// One message of the edge that is not an application event for a subscribed channel. Strings are decoded; `data` is what
+/// stood in the frame: `.string` has one level of encoding undone.
+package struct InboundMessage: Equatable, Sendable {
+    package enum Data: Equatable, Sendable {
+        case none
+        case string([UInt8])
+        case value([UInt8])
+    }
+
+    package var event: String
+    package var channel: String?
+    package var data: Data
+
+    package init(event: String, channel: String? = nil, data: Data = .none) {
+        self.event = event
+        self.channel = channel
+        self.data = data
+    }
+}
+
+package enum SessionInput: Equatable, Sendable {
+    case connect
+    case disconnect
+    case retryNow
+    /// `operation` 0: no completion wanted. A name already held is the same wish again and `channel` must be the same.
+    case subscribe(name: String, channel: ChannelReference, operation: UInt64)
+    case unsubscribe(ChannelReference)
+    /// `data`: JSON bytes, checked by the caller, or nil.
+    case trigger(ChannelReference, event: String, data: [UInt8]?)
+    case signin(refresh: Bool, operation: UInt64)
+    case authorization(AuthorizationID, AuthorizationAnswer)
+    /// The upgrade succeeded; the handshake frame has not come yet.
+    case transportOpened(TransportID)
+    case transportEnded(TransportID, TransportEnd)
+    case message(TransportID, InboundMessage)
+    /// `Session.nextDeadline` has come.
+    case timer
+}
+
+package struct StateChange: Equatable, Sendable {
+    package var previous: ConnectionState
+    package var current: ConnectionState
+    /// BIRD_OK for the program's own calls.
+    package var reason: Int32
+    package var reasonText: String
+    package var closeCode: Int32
+    /// Attempts since the last handshake.
+    package var attempt: Int32
+    /// Until the next attempt; -1 when none is planned.
+    package var delayMs: Int64
+    /// "" unless connected.
+    package var connectionID: String
+}
+
+package struct Member: Equatable, Sendable {
+    package var id: String
+    /// `member_info` as it stood in the frame (JSON), nil when absent.
+    package var info: [UInt8]?
+
+    package init(id: String, info: [UInt8]?) {
+        self.id = id
+        self.info = info
+    }
+}
+
+/// What the program is told; each becomes one record.
+package enum SessionEvent: Equatable, Sendable {
+    case state(StateChange)
+    case connectionLost
+    case connectingIn(StateChange)
+    /// The error surface: belongs to no channel.
+    case error(Fault)
+    /// `members` and `myID` for presence channels, else nil; `data` is the success payload as it came.
+    case subscribed(
+        ChannelReference, data: InboundMessage.Data, members: [Member]?, myID: String?, isResubscribe: Bool,
+        interruptedMs: Int64)
+    case subscriptionFailed(ChannelReference, Fault, willRetry: Bool)
+    case memberAdded(ChannelReference, Member)
+    case memberRemoved(ChannelReference, Member)
+    case connectionCount(ChannelReference, InboundMessage.Data)
+    /// An event that the short way did not take, such as `bird:cache_miss`.
+    case channelEvent(ChannelReference, event: String, data: InboundMessage.Data)
+    case signedIn(Member, memberData: String)
+    case signinFailed(Fault)
+    /// The one end of an operation that had a number. `memberData` for a successful signin.
+    case completed(operation: UInt64, isSignin: Bool, Fault?, memberData: String?)
+}
+
+/// What the runtime must do, in this order, after `handle` has returned.
+package enum SessionEffect: Equatable, Sendable {
+    case open(TransportID)
+    /// Ends this transport: with a close frame when `code` is not nil; `abandon` does not wait for the edge's answer. No input
+    /// for this transport is needed afterwards.
+    case close(TransportID, code: UInt16?, reason: String, abandon: Bool)
+    /// One text message. `isClientEvent` counts as lost if it was not written when the connection goes.
+    case send(TransportID, [UInt8], isClientEvent: Bool)
+    case authorize(AuthorizationQuestion)
+    case withdraw(AuthorizationID)
+    /// The channel's state for other threads to read; `unsubscribed` is its end: the reference is not used again.
+    case channelState(ChannelReference, ChannelState)
+    case identity(memberID: String?)
+    /// A client event that found its channel no longer subscribed.
+    case clientEventLost
+    case emit(SessionEvent)
+}
+
+/// Everything that shapes a session; times in milliseconds. Defaults are those of the header.
+package struct SessionConfiguration: Equatable, Sendable {
+    package var hasChannelAuthorizer = false
+    package var hasMemberAuthorizer = false
+    package var connectTimeoutMs: Int64 = 15_000
+    package var authTimeoutMs: Int64 = 10_000
+    package var answerTimeoutMs: Int64 = 30_000
+    /// nil: not set by the program, the server's value (or 120 s) holds.
+    package var activityTimeoutMs: Int64?
+    package var pongTimeoutMs: Int64 = 30_000
+    package var backoffBaseMs: Int64 = 1_000
+    package var backoffMaxMs: Int64 = 30_000
+    package var hasFlapGuard = true
+    package var authorizationsInFlightMax = 8
+
+    package init() {}
+}

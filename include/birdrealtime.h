@@ -1,0 +1,495 @@
+/*
+ * birdrealtime.h: the C interface of bird-realtime, a client for Bird Realtime.
+ *
+ * This file is the single source of truth for the ABI: the Swift exports are type-checked against it, the linker
+ * script is generated from it, and a test compares it with the exported symbols in both directions.
+ *
+ * CONVENTIONS
+ *   Status      Every fallible call returns a bird_status: BIRD_OK (0) or a negative BIRD_ERR_* value. Tolerate unknown
+ *               values. Success of a call that talks to the network means "accepted", not "arrived".
+ *   Errors      A nullable bird_error ** receives an object that says more; free it with bird_error_free().
+ *   Handles     Opaque values (client, channel, options, queue, batch, request). They carry an index and a generation and are
+ *               never dereferenced: NULL, stale, foreign and destroyed handles give BIRD_ERR_HANDLE, never undefined behaviour.
+ *   Strings     Names and option values are NUL-terminated UTF-8. Payloads are pointer and length; pass BIRD_NUL as the length of
+ *               a NUL-terminated one. Strings in records have a length and a NUL behind it.
+ *   Copy-out    Functions with (buffer, size, length) copy a string with its NUL and set *length to its length without the NUL.
+ *               With too small a buffer nothing is copied and BIRD_ERR_SPACE is returned, *length being set all the same.
+ *   Times       int64_t milliseconds, suffix _ms; -1 is infinite.
+ *   user_data   Comes with an optional destructor that runs exactly once, after the last call that could use it: on the
+ *               delivery context after an unbind; on the calling thread before the call returns if the registration failed; on the
+ *               destroying thread before bird_client_destroy() returns (from within a callback: right after that callback).
+ *   Threads     Every function may be called from any thread and from every callback, except where its comment says what it returns
+ *               instead. No lock is held while your code runs.
+ *   Order       One total order per client over its records; none across clients. A success record precedes the channel's events.
+ *
+ * THREAD TABLE: on which thread your code runs
+ *   delivery mode           handlers, observers, destructors after unbind          what must not be done there
+ *   BIRD_DELIVERY_THREAD    a thread of the library's shared pool, one client      block for long with many clients (it holds one of
+ *                           on one thread at a time                                the pool's threads)
+ *   BIRD_DELIVERY_QUEUE     the thread that calls bird_queue_dispatch()            (nothing beyond the rules below)
+ *   BIRD_DELIVERY_LOOP      the reactor thread                                     block: it stalls every client of the process
+ *   In every mode, inside a handler: bird_client_wait, _flush and _close return BIRD_ERR_CALLBACK; bird_queue_dispatch and
+ *   bird_queue_drain of the queue being dispatched return BIRD_ERR_BUSY.
+ */
+#ifndef BIRDREALTIME_H
+#define BIRDREALTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------------------------- version ------ */
+
+#define BIRD_VERSION_MAJOR 0
+#define BIRD_VERSION_MINOR 1
+#define BIRD_VERSION_PATCH 0
+#define BIRD_VERSION_STRING "0.1.0"
+/* major * 1 000 000 + minor * 1 000 + patch */
+#define BIRD_VERSION_NUMBER 1000
+#define BIRD_VERSION_AT_LEAST(major, minor, patch) \
+    (BIRD_VERSION_NUMBER >= (major) * 1000000 + (minor) * 1000 + (patch))
+
+/* The version of the loaded library as a number (compare with BIRD_VERSION_NUMBER) and as text. Cannot fail. */
+int32_t bird_version_number(void);
+const char *bird_version_string(void);
+
+/* ----------------------------------------------------------------------------------------------------- status ------ */
+
+typedef int32_t bird_status;
+
+#define BIRD_OK 0
+#define BIRD_ERR_ARGUMENT (-1)      /* NULL, too long, malformed or out of range; the error names the argument       */
+#define BIRD_ERR_HANDLE (-2)        /* not a handle of the wanted kind, or no longer one                              */
+#define BIRD_ERR_CLOSED (-3)        /* the client was closed or its destruction has begun                             */
+#define BIRD_ERR_OPTION (-4)        /* unknown option key                                                             */
+#define BIRD_ERR_VALUE (-5)         /* the option is known, the value is not acceptable                               */
+#define BIRD_ERR_STATE (-6)         /* not possible in the present connection state                                   */
+#define BIRD_ERR_NAME (-7)          /* a channel or event name that the protocol does not allow (Bird protocol 1)     */
+#define BIRD_ERR_NOT_SUBSCRIBED (-8) /* the channel is not subscribed now; wait for its success record                */
+#define BIRD_ERR_UNSUBSCRIBED (-9)  /* the channel was unsubscribed; subscribe again for a new reference              */
+#define BIRD_ERR_PAYLOAD (-10)      /* a payload that is not JSON                                                     */
+#define BIRD_ERR_SIZE (-11)         /* larger than the limit that the error names                                     */
+#define BIRD_ERR_FULL (-12)         /* a bounded queue is full; retriable                                             */
+#define BIRD_ERR_BUSY (-13)         /* the queue is being drained or dispatched by another thread                     */
+#define BIRD_ERR_CALLBACK (-14)     /* a waiting call made inside a handler                                           */
+#define BIRD_ERR_TIMEOUT (-15)      /* the time given, or a deadline of the library, has passed                       */
+#define BIRD_ERR_FORKED (-16)       /* the handle belongs to the parent process                                       */
+#define BIRD_ERR_SPACE (-17)        /* the caller's buffer is too small                                               */
+#define BIRD_ERR_ANSWERED (-18)     /* the request has been answered, or its deadline has passed                      */
+#define BIRD_ERR_UNSUPPORTED (-19)  /* not available for this kind of channel or in this build                        */
+#define BIRD_ERR_SYSTEM (-20)       /* the operating system refused a resource (the message says which)               */
+#define BIRD_ERR_DENIED (-30)       /* the authorizer or the edge said no; final until asked again                    */
+#define BIRD_ERR_AUTH (-31)         /* the authorizer could not be reached or gave no usable answer                   */
+#define BIRD_ERR_REFUSED (-32)      /* the edge refused the connection (close codes 4000-4099); terminal              */
+#define BIRD_ERR_LOST (-33)         /* the connection was lost before the answer                                      */
+#define BIRD_ERR_RESOLVE (-34)      /* the host name could not be resolved                                            */
+#define BIRD_ERR_CONNECT (-35)      /* no TCP connection                                                              */
+#define BIRD_ERR_TLS (-36)          /* no verified TLS session                                                        */
+#define BIRD_ERR_PROXY (-37)        /* the proxy refused or broke the connection                                      */
+#define BIRD_ERR_UPGRADE (-38)      /* the server did not accept the WebSocket upgrade                                */
+#define BIRD_ERR_PROTOCOL (-39)     /* the server broke RFC 6455 or the Bird protocol                                 */
+#define BIRD_ERR_SERVER (-40)       /* the edge reported an error that names no channel (Bird protocol 16)            */
+
+/* The constant's name ("BIRD_ERR_NAME") and a sentence. Never NULL; unknown values give a text that says so. */
+const char *bird_status_name(bird_status status);
+const char *bird_status_message(bird_status status);
+
+/* ------------------------------------------------------------------------------------------------------ error ------ */
+
+/* What went wrong. In a record it belongs to the record; from an out-parameter it is the caller's. Accessors accept NULL. */
+typedef struct bird_error bird_error;
+
+#define BIRD_AREA_ARGUMENT 1 /* the call itself: argument, option, handle, state */
+#define BIRD_AREA_CONNECTION 2
+#define BIRD_AREA_CHANNEL 3
+#define BIRD_AREA_AUTHORIZATION 4
+#define BIRD_AREA_SIGNIN 5
+#define BIRD_AREA_SYSTEM 6
+
+bird_status bird_error_status(const bird_error *error);
+int32_t bird_error_area(const bird_error *error);
+/* The option, argument or step concerned ("ws_host", "event", "tls", ...), or "". Valid as long as the error. */
+const char *bird_error_field(const bird_error *error);
+/* A sentence for a person. Valid as long as the error. */
+const char *bird_error_message(const bird_error *error);
+/* The code of the wire: a WebSocket close code or the code of a bird:error frame; 0 if there is none. */
+int32_t bird_error_code(const bird_error *error);
+/* The HTTP status of the upgrade, the proxy or the authorizer; 0 if there is none. */
+int32_t bird_error_http_status(const bird_error *error);
+/* The CURLcode of libcurl; 0 if there is none. */
+int32_t bird_error_curl_code(const bird_error *error);
+/* The URL of the authorizer asked, or "". Valid as long as the error. */
+const char *bird_error_endpoint(const bird_error *error);
+/* 1 if the library tries again by itself or the same call may succeed later, else 0. */
+int32_t bird_error_retriable(const bird_error *error);
+/* Frees an error from an out-parameter; NULL is fine. Not for errors found in records. */
+void bird_error_free(bird_error *error);
+
+/* ---------------------------------------------------------------------------------------------------- handles ------ */
+
+typedef struct bird_options bird_options;
+typedef struct bird_client bird_client;
+typedef struct bird_channel bird_channel;
+typedef struct bird_queue bird_queue;
+typedef struct bird_batch bird_batch;
+typedef struct bird_request bird_request;
+typedef struct bird_members bird_members;
+
+typedef struct bird_record bird_record;
+typedef void (*bird_handler)(const bird_record *record, void *user_data);
+typedef void (*bird_destructor)(void *user_data);
+
+#define BIRD_NUL SIZE_MAX /* length of a payload that ends at its NUL */
+
+/* ---------------------------------------------------------------------------------------------------- options ------ */
+
+#define BIRD_DELIVERY_THREAD 0 /* default: handlers run on the shared pool          */
+#define BIRD_DELIVERY_QUEUE 1  /* the program drains or dispatches a bird_queue     */
+#define BIRD_DELIVERY_LOOP 2   /* handlers run on the reactor thread                */
+
+/*
+ * OPTION KEYS (type, default): what it is for
+ *   app_key (text, required)              identifies the app; public
+ *   region (text)                         "us1" or "eu1"; resolves the edge host. One of region and ws_host is required
+ *   ws_host (text)                        host[:port] of an edge instead of a region
+ *   allow_insecure (bool, 0)              plaintext for exactly localhost, 127.0.0.1 and [::1]; TLS for every other host all the same
+ *   address (text)                        connect to this literal address instead of resolving the host name
+ *   auth_endpoint (text)                  URL that authorizes private and presence channels by POST
+ *   member_auth_endpoint (text)           URL that authorizes signin by POST
+ *   authorizer (bool, 0)                  ask the program for channel authorization by a request record instead
+ *   member_authorizer (bool, 0)           ask the program for signin authorization by a request record instead
+ *   ca_file, ca_path (text)               trust these CA certificates instead of the system's
+ *   client_cert_file, client_key_file (text)  client certificate (PEM)
+ *   proxy (text)                          http://, socks5:// or socks5h:// URL; "" = none; unset = environment
+ *   connect_timeout_ms (int, 15000)       from the start of an attempt to the handshake
+ *   auth_timeout_ms (int, 10000)          one authorization
+ *   answer_timeout_ms (int, 30000)        answer of the edge to a subscribe or signin
+ *   message_timeout_ms (int, 60000)       a message must be complete this long after its first byte
+ *   activity_timeout_ms (int, 120000)     silence before a ping; the server's value wins unless this one was set and is smaller
+ *   pong_timeout_ms (int, 30000)          silence after a ping before the connection counts as dead
+ *   backoff_base_ms, backoff_max_ms (int, 1000, 30000)  full-jitter windows of reconnects
+ *   flap_guard (bool, 1)                  slows reconnects of connections that keep dying young
+ *   message_bytes_max (int, 16777216)     larger messages close the connection with 1009
+ *   client_event_bytes_max (int, 10240)   larger client events are refused locally
+ *   outbound_bytes_max (int, 1048576)     bytes waiting to be written before BIRD_ERR_FULL
+ *   queue_bytes_max (int, 8388608)        bytes of records not yet consumed (QUEUE and THREAD) before reading pauses
+ *   queue_records_max (int, 65536)        the same in records
+ *   delivery (text, "thread")             "thread", "queue" (implied by bird_options_set_queue) or "loop"
+ *   records (int, all kinds of this version)  mask of (1 << kind): the kinds that reach the program
+ */
+
+/* New options with every default. Destroy with bird_options_destroy(); creating a client copies them. */
+bird_status bird_options_create(bird_options **options);
+void bird_options_destroy(bird_options *options);
+/* Sets one option from text, number ("5000") and bool ("0", "1", "true", "false") included. BIRD_ERR_OPTION: unknown key;
+   BIRD_ERR_VALUE: unacceptable value, the error says what is acceptable. */
+bird_status bird_options_set(bird_options *options, const char *key,
+                             const char *value, bird_error **error);
+/* The same for numbers and booleans; BIRD_ERR_VALUE for an option of type text. */
+bird_status bird_options_set_int(bird_options *options, const char *key, int64_t value,
+                                 bird_error **error);
+/* A header sent with each authorization POST; the same name again replaces it. Values never appear in messages. */
+bird_status bird_options_set_auth_header(bird_options *options, const char *name,
+                                         const char *value,
+                                         bird_error **error);
+/* Delivers to this queue (implies "delivery" = "queue"). The queue must outlive the client. */
+bird_status bird_options_set_queue(bird_options *options, bird_queue *queue);
+/* A number of the program's that every record of the client carries. */
+bird_status bird_options_set_tag(bird_options *options, uint64_t tag);
+
+/* ----------------------------------------------------------------------------------------------------- client ------ */
+
+#define BIRD_STATE_INITIALIZED 0
+#define BIRD_STATE_CONNECTING 1
+#define BIRD_STATE_CONNECTED 2
+#define BIRD_STATE_UNAVAILABLE 3  /* dropped, a reconnect is planned           */
+#define BIRD_STATE_DISCONNECTED 4 /* by bird_client_disconnect()               */
+#define BIRD_STATE_FAILED 5       /* refused by the edge; no retry             */
+
+/* Creates a client in state initialized; no thread, no socket yet. BIRD_ERR_VALUE with the option's name in the error's field. */
+bird_status bird_client_create(bird_options *options, bird_client **client,
+                               bird_error **error);
+/* Ends the client at once: closes the socket, waits for handlers that are running (not when called from one of them), never for
+   the network; runs the destructors left. No record and no call comes after it. NULL is fine. */
+bird_status bird_client_destroy(bird_client *client);
+/* Opens a connection, now if one is only planned. No effect when connecting or connected. */
+bird_status bird_client_connect(bird_client *client, bird_error **error);
+/* Closes and plans nothing; channels and bindings stay for a later connect. */
+bird_status bird_client_disconnect(bird_client *client);
+/* Waits until the client is in the state, at most timeout_ms. BIRD_ERR_TIMEOUT; BIRD_ERR_REFUSED if it has failed and another state was
+   asked for; BIRD_ERR_CALLBACK in a handler. */
+bird_status bird_client_wait(bird_client *client, int32_t state, int64_t timeout_ms);
+/* Waits until everything accepted so far has been written to the socket. BIRD_ERR_TIMEOUT; BIRD_ERR_CALLBACK in a handler. */
+bird_status bird_client_flush(bird_client *client, int64_t timeout_ms);
+/* Sends what is queued, closes with 1000 and ends: later calls but destroy give BIRD_ERR_CLOSED. BIRD_ERR_TIMEOUT if the edge did not
+   answer the close in time (the client is closed all the same); BIRD_ERR_CALLBACK in a handler. */
+bird_status bird_client_close(bird_client *client, int64_t timeout_ms);
+
+bird_status bird_client_state(bird_client *client, int32_t *state);
+const char *bird_state_name(int32_t state);
+/* The connection id, "" when there is none. Copy-out. */
+bird_status bird_client_connection_id(bird_client *client, char *buffer, size_t size,
+                                      size_t *length);
+
+/* Subscribes (idempotent) and gives a counted reference, the same for the same name; release it with bird_channel_release(). With a tag
+   other than 0 exactly one completion record follows: success (at once on a subscribed channel), denial, or the end of the wish. */
+bird_status bird_client_subscribe(bird_client *client, const char *name, uint64_t tag,
+                                  bird_channel **channel,
+                                  bird_error **error);
+
+#define BIRD_SIGNIN_REFRESH 1u /* sign in again although signed in (for a changed watchlist) */
+
+/* Signs in as a member, now and again on each later connection. Concurrent calls share one frame. BIRD_ERR_STATE in states failed and
+   disconnected. With a tag other than 0 exactly one completion record follows; data is the member_data as JSON. */
+bird_status bird_client_signin(bird_client *client, uint32_t flags, uint64_t tag,
+                               bird_error **error);
+/* The id of the member signed in, "" when there is none. Copy-out. */
+bird_status bird_client_member_id(bird_client *client, char *buffer, size_t size,
+                                  size_t *length);
+/* The member channel: events sent to the member signed in. A counted reference; it can be bound before signin, and neither
+   triggered on nor unsubscribed. */
+bird_status bird_client_member_channel(bird_client *client,
+                                       bird_channel **channel);
+
+/* ---------------------------------------------------------------------------------------------------- channel ------ */
+
+#define BIRD_CHANNEL_PUBLIC 0
+#define BIRD_CHANNEL_PRIVATE 1
+#define BIRD_CHANNEL_PRESENCE 2
+#define BIRD_CHANNEL_ENCRYPTED 3
+#define BIRD_CHANNEL_MEMBER 4
+
+#define BIRD_CHANNEL_IDLE 0        /* wanted, not connected                      */
+#define BIRD_CHANNEL_AUTHORIZING 1 /* the authorizer is being asked              */
+#define BIRD_CHANNEL_PENDING 2     /* the edge has been asked                    */
+#define BIRD_CHANNEL_SUBSCRIBED 3
+#define BIRD_CHANNEL_FAILED 4      /* denied; subscribe again to retry           */
+#define BIRD_CHANNEL_UNSUBSCRIBED 5
+
+/* Gives one reference back. It never unsubscribes; bindings stay. */
+void bird_channel_release(bird_channel *channel);
+/* Unsubscribes for all holders: later calls on the reference give BIRD_ERR_UNSUBSCRIBED, its bindings are removed. */
+bird_status bird_channel_unsubscribe(bird_channel *channel);
+/* Sends a client event ("client-...") to the other subscribers. data is JSON, NULL for none. Accepted means queued; what was
+   not written when the connection is lost is counted and never replayed. BIRD_ERR_NAME, _PAYLOAD, _SIZE, _NOT_SUBSCRIBED, _FULL, and
+   _UNSUPPORTED on public, encrypted and member channels. */
+bird_status bird_channel_trigger(bird_channel *channel, const char *event,
+                                 const void *data, size_t length,
+                                 bird_error **error);
+bird_status bird_channel_state(bird_channel *channel, int32_t *state);
+bird_status bird_channel_kind(bird_channel *channel, int32_t *kind);
+/* Copy-out. */
+bird_status bird_channel_name(bird_channel *channel, char *buffer, size_t size,
+                              size_t *length);
+/* A number of the program's that later records of the channel carry. */
+bird_status bird_channel_set_tag(bird_channel *channel, uint64_t tag);
+
+/* Presence. The roster advances as records are delivered: inside a handler it is that record's roster (QUEUE with drain: that of the
+   end of the batch). BIRD_ERR_UNSUPPORTED on other kinds of channel. */
+/* The member id of this connection, "" when not subscribed. Copy-out. */
+bird_status bird_channel_my_id(bird_channel *channel, char *buffer, size_t size,
+                               size_t *length);
+bird_status bird_channel_member_count(bird_channel *channel, size_t *count);
+/* A snapshot of the roster, in order of arrival; free it with bird_members_free(). */
+bird_status bird_channel_members(bird_channel *channel, bird_members **members);
+size_t bird_members_count(const bird_members *members);
+/* The id, and the member_info as JSON ("" when there is none), of one member; valid until bird_members_free(). "" beyond the end. */
+const char *bird_members_id(const bird_members *members, size_t index);
+const char *bird_members_info(const bird_members *members, size_t index);
+void bird_members_free(bird_members *members);
+
+/* --------------------------------------------------------------------------------------------------- bindings ------ */
+
+/* Calls the handler for each record of the channel with this event name, application events and bird:subscription_succeeded,
+   bird:subscription_error, bird:member_added, bird:member_removed and bird:connection_count alike; event NULL means every
+   application event. Handlers of one event run in this order: named, channel-global, client-global, each in order of binding. */
+bird_status bird_channel_bind(bird_channel *channel, const char *event,
+                              bird_handler handler, void *user_data,
+                              bird_destructor destructor, uint64_t *binding,
+                              bird_error **error);
+/* The same for every channel of the client. */
+bird_status bird_client_bind(bird_client *client, const char *event,
+                             bird_handler handler, void *user_data,
+                             bird_destructor destructor, uint64_t *binding,
+                             bird_error **error);
+/* Calls the handler for each record whose kind is in the mask (1 << kind), after the bindings of its event. */
+bird_status bird_client_observe(bird_client *client, uint64_t kinds, bird_handler handler,
+                                void *user_data, bird_destructor destructor,
+                                uint64_t *binding, bird_error **error);
+/* Removes a binding or an observer of the client or of one of its channels. Never waits: at most one call that is already running ends
+   after it. BIRD_ERR_ARGUMENT: no such binding (any more). */
+bird_status bird_client_unbind(bird_client *client, uint64_t binding);
+/* The id that records with this event name carry in event_id from now on; for programs that drain and route by number. */
+bird_status bird_client_intern(bird_client *client, const char *event,
+                               uint32_t *event_id, bird_error **error);
+
+/* ---------------------------------------------------------------------------------------------------- records ------ */
+
+#define BIRD_RECORD_EVENT 1              /* an application event, on a channel or on the member channel       */
+#define BIRD_RECORD_SUBSCRIBED 2         /* bird:subscription_succeeded; detail: bird_subscription            */
+#define BIRD_RECORD_SUBSCRIPTION_ERROR 3 /* bird:subscription_error; detail: bird_subscription                */
+#define BIRD_RECORD_MEMBER_ADDED 4       /* bird:member_added; detail: bird_member                            */
+#define BIRD_RECORD_MEMBER_REMOVED 5     /* bird:member_removed; detail: bird_member                          */
+#define BIRD_RECORD_CONNECTION_COUNT 6   /* bird:connection_count                                             */
+#define BIRD_RECORD_STATE 7              /* detail: bird_state_change                                         */
+#define BIRD_RECORD_ERROR 8              /* detail: bird_failure; belongs to no channel                       */
+#define BIRD_RECORD_SIGNIN_ERROR 9       /* an automatic signin failed; detail: bird_failure                  */
+#define BIRD_RECORD_COMPLETION 10        /* the end of an operation with a tag; detail: bird_completion       */
+#define BIRD_RECORD_REQUEST 11           /* the library asks the program; detail: bird_question               */
+#define BIRD_RECORD_SIGNED_IN 12         /* every successful signin; detail: bird_member, data: member_data   */
+#define BIRD_RECORD_CONNECTION_LOST 13   /* once per loss                                                     */
+#define BIRD_RECORD_CONNECTING_IN 14     /* before each planned attempt; detail: bird_state_change            */
+
+#define BIRD_DATA_NONE 0   /* no data                                                                         */
+#define BIRD_DATA_STRING 1 /* a string with its one level of encoding undone; mostly JSON, see bird_data_is_json() */
+#define BIRD_DATA_VALUE 2  /* a JSON value as it stood in the frame                                           */
+
+/* Read-only. Valid until the handler returns or bird_batch_release(). Fields are only added at the end. */
+struct bird_record {
+    uint32_t struct_size; /* bytes of this struct in the loaded library; arrays have the stride that drain reports */
+    uint32_t kind;        /* BIRD_RECORD_*                                                            */
+    bird_client *client;
+    uint64_t client_tag;
+    bird_channel *channel; /* NULL: belongs to no channel. Borrowed: no release is due  */
+    uint64_t channel_tag;
+    const char *channel_name;
+    const char *event;
+    const char *data;
+    size_t data_length;
+    uint32_t channel_name_length;
+    uint32_t event_length;
+    uint32_t event_id; /* see bird_client_intern(); 0: not interned when the record was made */
+    uint32_t data_kind;
+    uint64_t operation_tag; /* completion records: the tag of the call                          */
+    const void *detail;
+};
+
+typedef struct bird_state_change {
+    uint32_t struct_size;
+    int32_t previous;
+    int32_t current;
+    int32_t close_code; /* WebSocket close code, 0 if none         */
+    int32_t attempt;    /* attempts since the last handshake       */
+    bird_status reason; /* BIRD_OK for the program's own calls     */
+    int64_t delay_ms;   /* until the next attempt; -1: none is planned */
+    const char *reason_text;
+    const char *connection_id; /* "" unless connected */
+} bird_state_change;
+
+typedef struct bird_subscription {
+    uint32_t struct_size;
+    int32_t is_resubscribe;  /* 1: subscribed before in this client; refetch what was missed */
+    int64_t interrupted_ms;  /* how long events could be missed; 0 for a first subscribe     */
+    int32_t will_retry;      /* errors: 1 if the library tries again by itself                */
+    uint32_t member_count;   /* presence: members in the roster                               */
+    const char *my_id;         /* presence: member id of this connection        */
+    const bird_error *error; /* errors: the cause                             */
+} bird_subscription;
+
+/* member_info is the record's data (VALUE or NONE). */
+typedef struct bird_member {
+    uint32_t struct_size;
+    uint32_t id_length;
+    const char *id;
+} bird_member;
+
+typedef struct bird_failure {
+    uint32_t struct_size;
+    uint32_t reserved;
+    const bird_error *error;
+} bird_failure;
+
+#define BIRD_OPERATION_SUBSCRIBE 1
+#define BIRD_OPERATION_SIGNIN 2
+
+typedef struct bird_completion {
+    uint32_t struct_size;
+    int32_t operation;
+    bird_status status;
+    uint32_t reserved;
+    const bird_error *error; /* NULL on success */
+} bird_completion;
+
+/* 1 if the bytes are one JSON value (RFC 8259), 0 if not or NULL. */
+int32_t bird_data_is_json(const void *data, size_t length);
+
+/* --------------------------------------------------------------------------------------------------- requests ------ */
+
+#define BIRD_REQUEST_AUTHORIZE_CHANNEL 1
+#define BIRD_REQUEST_AUTHORIZE_MEMBER 2
+
+/* What a request record asks. Answer from any thread, now or later, within the deadline; no answer counts as a transient failure. */
+typedef struct bird_question {
+    uint32_t struct_size;
+    int32_t request_kind;
+    bird_request *request; /* ends with its answer, its deadline or the client */
+    int64_t deadline_ms;                /* time left when the record was made               */
+    const char *connection_id;
+    const char *channel_name; /* "" for a signin */
+} bird_question;
+
+/* Authorizes. auth is required; member_data belongs to presence channels and signin; shared_secret to encrypted channels.
+   BIRD_ERR_ANSWERED for a second or late answer. */
+bird_status bird_request_authorize(bird_request *request, const char *auth,
+                                   const char *member_data, const char *shared_secret);
+/* Refuses: retriable 0 is a denial, 1 a transient failure that is tried again. message is for the error record. */
+bird_status bird_request_fail(bird_request *request, int32_t retriable, const char *message);
+
+/* ------------------------------------------------------------------------------------------------------ queue ------ */
+
+/* A queue of records that the program empties, for one or several clients. */
+bird_status bird_queue_create(bird_queue **queue);
+/* BIRD_ERR_BUSY while a client uses it or a batch is held. NULL is fine. */
+bird_status bird_queue_destroy(bird_queue *queue);
+/* An fd that is readable while records wait (it may be readable once too often). Poll it, never read or close it. */
+bird_status bird_queue_fd(bird_queue *queue, int32_t *fd);
+/* Waits for records. BIRD_ERR_TIMEOUT after timeout_ms or bird_queue_wake(). */
+bird_status bird_queue_wait(bird_queue *queue, int64_t timeout_ms);
+/* Ends one bird_queue_wait(), present or next, from any thread. Not for signal handlers. */
+bird_status bird_queue_wake(bird_queue *queue);
+/* Takes the oldest batch, all of one client: *count records, *stride bytes apart. Nothing waiting: BIRD_OK, count 0 and batch NULL.
+   Several batches may be held; release each. BIRD_ERR_BUSY: another thread drains or dispatches. */
+bird_status bird_queue_drain(bird_queue *queue, bird_batch **batch,
+                             const bird_record **records, size_t *count,
+                             size_t *stride);
+bird_status bird_batch_release(bird_batch *batch);
+/* Runs the handlers of what waits on the calling thread, about records_max records (0: all that wait now); *count receives how many. */
+bird_status bird_queue_dispatch(bird_queue *queue, size_t records_max, size_t *count);
+
+/* ------------------------------------------------------------------------------------------------- statistics ------ */
+
+/* Counters since creation and gauges of now. Set struct_size to sizeof before the call. */
+typedef struct bird_statistics {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t bytes_received;
+    uint64_t messages_received;
+    uint64_t events_delivered;   /* application events handed to the delivery                            */
+    uint64_t frames_malformed;   /* messages that are no JSON object with a string event                 */
+    uint64_t frames_unroutable;  /* events for channels not subscribed here                              */
+    uint64_t bytes_sent;
+    uint64_t messages_sent;
+    uint64_t client_events_lost; /* accepted by bird_channel_trigger, not written when the connection went */
+    uint64_t connects;           /* handshakes                                                           */
+    uint64_t attempts;           /* connections tried                                                    */
+    uint64_t authorizations;     /* authorizations asked for                                             */
+    uint64_t queue_records;      /* gauge: records not yet consumed                                      */
+    uint64_t queue_bytes;        /* gauge: their bytes                                                   */
+    uint64_t read_pauses;        /* times that reading paused for a slow consumer                        */
+} bird_statistics;
+
+bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);
+
+/* ---------------------------------------------------------------------------------------------------- process ------ */
+
+/* Threads of the shared pool for BIRD_DELIVERY_THREAD (1 to 64, default 4). BIRD_ERR_STATE once the pool has started. */
+bird_status bird_set_delivery_threads(int32_t threads);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BIRDREALTIME_H */
