@@ -1,0 +1,425 @@
+/*
+ * A server that is never the bottleneck: it accepts WebSocket upgrades on 127.0.0.1, answers the handshake and the
+ * subscribes, and after a connection's first subscribe floods its channel "bench" with encoded events from one large
+ * block. Prints its port. Ends with SIGTERM.
+ *
+ * usage: flood_server [--bytes N] [--events N] [--dense] [--close]
+ *   --bytes N   bytes of each event's data as a handler sees it (256)
+ *   --events N  then nothing more follows (0: without end)
+ *   --dense     data is an array of short strings, so that every few bytes are escaped, in place of one long string
+ *   --close     closes the connection with 1000 after the last event
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "accept_key.h"
+
+enum {
+    DATA_BYTES_MIN = 16,
+    DATA_BYTES_MAX = 8 * 1024 * 1024,
+    BLOCK_BYTES_MIN = 1024 * 1024, /* stays in the cache of one core */
+    INPUT_BYTES_MAX = 8 * 1024,
+    REPLY_BYTES_MAX = 8 * 1024,
+    READY_MAX = 64,
+};
+
+enum { OPCODE_TEXT = 1, OPCODE_CLOSE = 8, OPCODE_PING = 9, OPCODE_PONG = 10 };
+
+/* Whole frames, all of one size. */
+struct block {
+    char *bytes;
+    size_t frame_bytes;
+    size_t total_bytes;
+};
+
+struct connection {
+    int fd;
+    bool upgraded;
+    bool flooding;
+    bool closing; /* the close frame is queued; the connection ends when it is written */
+    bool is_wanting_output;
+    uint64_t bytes_left; /* of the flood; UINT64_MAX: without end */
+    size_t block_at;
+    size_t input_length;
+    size_t reply_length;
+    char input[INPUT_BYTES_MAX];
+    char reply[REPLY_BYTES_MAX]; /* goes out between two frames of the flood */
+};
+
+struct server {
+    int epoll;
+    struct block block;
+    uint64_t events;
+    bool closes;
+};
+
+static void fail(const char *what) {
+    fprintf(stderr, "flood_server: %s\n", what);
+    exit(1);
+}
+
+/* ---- frames ---- */
+
+static size_t put_header(char *at, int opcode, size_t payload_bytes) {
+    at[0] = (char)(0x80 | opcode);
+    int extended_bytes = payload_bytes < 126 ? 0 : payload_bytes <= UINT16_MAX ? 2 : 8;
+    at[1] = (char)(extended_bytes == 0 ? payload_bytes : extended_bytes == 2 ? 126 : 127);
+    for (int i = 0; i < extended_bytes; i++)
+        at[2 + i] = (char)((uint64_t)payload_bytes >> (8 * (extended_bytes - 1 - i)));
+    return 2 + (size_t)extended_bytes;
+}
+
+/* The JSON text that a handler sees: exactly `bytes` long. */
+static char *make_data(size_t bytes, bool is_dense) {
+    char *data = malloc(bytes + 1);
+    if (data == NULL)
+        fail("out of memory");
+    memset(data, 'x', bytes);
+    data[bytes] = '\0';
+    if (is_dense) { /* ["xxxx","xxxx","xxxxxxx"], the last string taking what is left */
+        data[0] = '[';
+        data[1] = '"';
+        for (size_t at = 6; at + 7 < bytes - 2; at += 7)
+            memcpy(data + at, "\",\"", 3);
+        data[bytes - 2] = '"';
+        data[bytes - 1] = ']';
+    } else {
+        data[0] = '"';
+        data[bytes - 1] = '"';
+    }
+    return data;
+}
+
+static struct block make_block(size_t data_bytes, bool is_dense) {
+    static const char before[] = "{\"event\":\"tick\",\"channel\":\"bench\",\"data\":\"";
+    static const char after[] = "\"}";
+    char *data = make_data(data_bytes, is_dense);
+    size_t quotes = 0;
+    for (const char *at = data; *at != '\0'; at++)
+        quotes += *at == '"';
+    size_t payload_bytes = sizeof before - 1 + data_bytes + quotes + sizeof after - 1;
+
+    char header[10];
+    size_t header_bytes = put_header(header, OPCODE_TEXT, payload_bytes);
+    struct block block = {.frame_bytes = header_bytes + payload_bytes};
+    size_t frames = (BLOCK_BYTES_MIN + block.frame_bytes - 1) / block.frame_bytes;
+    block.total_bytes = frames * block.frame_bytes;
+    block.bytes = malloc(block.total_bytes);
+    if (block.bytes == NULL)
+        fail("out of memory");
+
+    char *out = block.bytes;
+    memcpy(out, header, header_bytes);
+    out += header_bytes;
+    memcpy(out, before, sizeof before - 1);
+    out += sizeof before - 1;
+    for (const char *at = data; *at != '\0'; at++) {
+        if (*at == '"')
+            *out++ = '\\';
+        *out++ = *at;
+    }
+    memcpy(out, after, sizeof after - 1);
+    for (size_t frame = 1; frame < frames; frame++)
+        memcpy(block.bytes + frame * block.frame_bytes, block.bytes, block.frame_bytes);
+    free(data);
+    return block;
+}
+
+/* ---- input ---- */
+
+static bool add_reply(struct connection *connection, const void *bytes, size_t length) {
+    if (length > sizeof connection->reply - connection->reply_length)
+        return false;
+    memcpy(connection->reply + connection->reply_length, bytes, length);
+    connection->reply_length += length;
+    return true;
+}
+
+static bool add_frame(struct connection *connection, int opcode, const char *payload, size_t length) {
+    char header[10];
+    return add_reply(connection, header, put_header(header, opcode, length)) && add_reply(connection, payload, length);
+}
+
+static bool add_text(struct connection *connection, const char *text) {
+    return add_frame(connection, OPCODE_TEXT, text, strlen(text));
+}
+
+/* Consumes the request once it is whole. False: not a WebSocket upgrade. */
+static bool read_upgrade(struct connection *connection) {
+    static const char key_name[] = "\r\nSec-WebSocket-Key:";
+    connection->input[connection->input_length] = '\0';
+    char *end = strstr(connection->input, "\r\n\r\n");
+    if (end == NULL)
+        return true;
+    char *key = strcasestr(connection->input, key_name);
+    if (key == NULL || key > end)
+        return false;
+    key += sizeof key_name - 1;
+    key += strspn(key, " ");
+    if (end - key < KEY_LENGTH)
+        return false;
+
+    char accept[ACCEPT_LENGTH + 1];
+    accept_for_key(key, accept);
+    char response[256];
+    int length = snprintf(response, sizeof response,
+                          "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                          "Sec-WebSocket-Accept: %s\r\n\r\n",
+                          accept);
+    size_t used = (size_t)(end + 4 - connection->input);
+    memmove(connection->input, connection->input + used, connection->input_length - used);
+    connection->input_length -= used;
+    connection->upgraded = true;
+    return add_reply(connection, response, (size_t)length) &&
+           add_text(connection, "{\"event\":\"bird:connection_established\",\"data\":"
+                                "\"{\\\"connection_id\\\":\\\"1.1\\\",\\\"activity_timeout\\\":120}\"}");
+}
+
+/* The subscribes of a benchmark are those of one of our clients: compact JSON, a name without escapes. */
+static bool handle_text(struct connection *connection, const struct server *server, const char *text) {
+    static const char channel_key[] = "\"channel\":\"";
+    if (strstr(text, "\"event\":\"bird:ping\"") != NULL)
+        return add_text(connection, "{\"event\":\"bird:pong\"}");
+    if (strstr(text, "\"event\":\"bird:subscribe\"") == NULL)
+        return true;
+    const char *name = strstr(text, channel_key);
+    if (name == NULL)
+        return false;
+    name += sizeof channel_key - 1;
+    char answer[512];
+    int length = snprintf(answer, sizeof answer,
+                          "{\"event\":\"bird_internal:subscription_succeeded\",\"channel\":\"%.*s\",\"data\":\"{}\"}",
+                          (int)strcspn(name, "\""), name);
+    if ((size_t)length >= sizeof answer)
+        return false;
+    if (!connection->flooding) {
+        connection->flooding = true;
+        connection->bytes_left = server->events == 0 ? UINT64_MAX : server->events * server->block.frame_bytes;
+    }
+    return add_text(connection, answer);
+}
+
+/* Consumes one masked client frame. 1: done; 0: more input is needed; -1: the connection ends. */
+static int read_frame(struct connection *connection, const struct server *server) {
+    unsigned char *input = (unsigned char *)connection->input;
+    if (connection->input_length < 2)
+        return 0;
+    size_t payload_bytes = input[1] & 0x7F;
+    size_t header_bytes = 6;
+    if (payload_bytes == 126) {
+        if (connection->input_length < 4)
+            return 0;
+        payload_bytes = (size_t)input[2] << 8 | input[3];
+        header_bytes = 8;
+    }
+    if ((input[1] & 0x80) == 0 || header_bytes + payload_bytes >= INPUT_BYTES_MAX)
+        return -1; /* unmasked, or longer than any frame of a benchmark client */
+    if (connection->input_length < header_bytes + payload_bytes)
+        return 0;
+
+    char payload[INPUT_BYTES_MAX];
+    for (size_t i = 0; i < payload_bytes; i++)
+        payload[i] = (char)(input[header_bytes + i] ^ input[header_bytes - 4 + i % 4]);
+    payload[payload_bytes] = '\0';
+    int opcode = input[0] & 0x0F;
+    size_t used = header_bytes + payload_bytes;
+    memmove(connection->input, connection->input + used, connection->input_length - used);
+    connection->input_length -= used;
+
+    bool good = true;
+    if (opcode == OPCODE_TEXT)
+        good = handle_text(connection, server, payload);
+    else if (opcode == OPCODE_PING)
+        good = add_frame(connection, OPCODE_PONG, payload, payload_bytes);
+    else if (opcode == OPCODE_CLOSE) {
+        good = add_frame(connection, OPCODE_CLOSE, payload, payload_bytes < 2 ? 0 : 2);
+        connection->closing = true;
+    }
+    return good ? 1 : -1;
+}
+
+/* False: the connection ends. */
+static bool read_input(struct connection *connection, const struct server *server) {
+    ssize_t got = recv(connection->fd, connection->input + connection->input_length,
+                       INPUT_BYTES_MAX - 1 - connection->input_length, 0);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (got == 0)
+        return false;
+    connection->input_length += (size_t)got;
+    if (!connection->upgraded && !read_upgrade(connection))
+        return false;
+    int step = 1;
+    while (connection->upgraded && !connection->closing && step == 1)
+        step = read_frame(connection, server);
+    return step >= 0 && connection->input_length < INPUT_BYTES_MAX - 1;
+}
+
+/* ---- output ---- */
+
+/* Bytes written, 0 when the socket is full, -1 when the connection ends. */
+static ssize_t write_some(struct connection *connection, const char *bytes, size_t length) {
+    ssize_t sent = send(connection->fd, bytes, length, MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return sent;
+}
+
+/* Writes what is due until the socket is full. False: the connection ends. */
+static bool write_output(struct connection *connection, const struct server *server) {
+    const struct block *block = &server->block;
+    for (;;) {
+        size_t frame_at = connection->block_at % block->frame_bytes;
+        if (frame_at == 0 && connection->reply_length > 0) {
+            ssize_t sent = write_some(connection, connection->reply, connection->reply_length);
+            if (sent <= 0)
+                return sent == 0;
+            connection->reply_length -= (size_t)sent;
+            memmove(connection->reply, connection->reply + sent, connection->reply_length);
+            continue;
+        }
+        if (frame_at == 0 && connection->closing)
+            return false;
+        if (!connection->flooding || connection->bytes_left == 0)
+            return true;
+
+        size_t length = block->total_bytes - connection->block_at;
+        if (connection->reply_length > 0 || connection->closing)
+            length = block->frame_bytes - frame_at;
+        if (length > connection->bytes_left)
+            length = (size_t)connection->bytes_left;
+        ssize_t sent = write_some(connection, block->bytes + connection->block_at, length);
+        if (sent <= 0)
+            return sent == 0;
+        connection->block_at = (connection->block_at + (size_t)sent) % block->total_bytes;
+        if (connection->bytes_left != UINT64_MAX)
+            connection->bytes_left -= (size_t)sent;
+        if (connection->bytes_left == 0 && server->closes) {
+            connection->closing = true;
+            if (!add_frame(connection, OPCODE_CLOSE, "\x03\xE8", 2))
+                return false;
+        }
+    }
+}
+
+/* ---- loop ---- */
+
+static bool is_output_due(const struct connection *connection) {
+    return connection->reply_length > 0 || (connection->flooding && connection->bytes_left > 0);
+}
+
+static void accept_connection(const struct server *server, int listener) {
+    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    struct connection *connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
+        fail("out of memory");
+    connection->fd = fd;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+    if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        fail("epoll_ctl");
+}
+
+static void serve(struct connection *connection, const struct server *server, uint32_t ready) {
+    bool stays = (ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0 || read_input(connection, server);
+    if (!stays || !write_output(connection, server)) {
+        close(connection->fd);
+        free(connection);
+        return;
+    }
+    if (is_output_due(connection) != connection->is_wanting_output) {
+        connection->is_wanting_output = !connection->is_wanting_output;
+        struct epoll_event event = {.events = EPOLLIN | (connection->is_wanting_output ? EPOLLOUT : 0u),
+                                    .data.ptr = connection};
+        if (epoll_ctl(server->epoll, EPOLL_CTL_MOD, connection->fd, &event) != 0)
+            fail("epoll_ctl");
+    }
+}
+
+static int listen_on_loopback(void) {
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, SOMAXCONN) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &length) != 0)
+        fail("cannot listen on 127.0.0.1");
+    printf("%d\n", ntohs(address.sin_port));
+    fflush(stdout);
+    return listener;
+}
+
+static uint64_t parse_number(const char *option, const char *text, uint64_t least, uint64_t most) {
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
+        fprintf(stderr, "flood_server: --%s takes a number from %llu to %llu\n", option, (unsigned long long)least,
+                (unsigned long long)most);
+        exit(2);
+    }
+    return value;
+}
+
+int main(int argc, char **argv) {
+    static const struct option options[] = {{"bytes", required_argument, NULL, 'b'},
+                                            {"events", required_argument, NULL, 'e'},
+                                            {"dense", no_argument, NULL, 'd'},
+                                            {"close", no_argument, NULL, 'c'},
+                                            {NULL, 0, NULL, 0}};
+    size_t data_bytes = 256;
+    bool is_dense = false;
+    struct server server = {0};
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (option) {
+        case 'b':
+            data_bytes = parse_number("bytes", optarg, DATA_BYTES_MIN, DATA_BYTES_MAX);
+            break;
+        case 'e':
+            server.events = parse_number("events", optarg, 0, UINT32_MAX);
+            break;
+        case 'd':
+            is_dense = true;
+            break;
+        case 'c':
+            server.closes = true;
+            break;
+        default:
+            fputs("usage: flood_server [--bytes N] [--events N] [--dense] [--close]\n", stderr);
+            return 2;
+        }
+    }
+    server.block = make_block(data_bytes, is_dense);
+    server.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (server.epoll < 0)
+        fail("epoll_create1");
+    int listener = listen_on_loopback();
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    if (epoll_ctl(server.epoll, EPOLL_CTL_ADD, listener, &event) != 0)
+        fail("epoll_ctl");
+
+    for (;;) {
+        struct epoll_event ready[READY_MAX];
+        int count = epoll_wait(server.epoll, ready, READY_MAX, -1);
+        if (count < 0 && errno != EINTR)
+            fail("epoll_wait");
+        for (int i = 0; i < count; i++) {
+            if (ready[i].data.ptr == NULL)
+                accept_connection(&server, listener);
+            else
+                serve(ready[i].data.ptr, &server, ready[i].events);
+        }
+    }
+}
