@@ -1,0 +1,242 @@
+"""Measures the clients of this repository beside the limits of this machine.
+
+Each client receives the same flood of events, in runs that take turns, so that a disturbance meets all.
+A client prints one line of JSON: {"events": N, "seconds": S, "cpu_seconds": C, "allocations": A or null}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "build/bench"
+RESULTS = PROGRAMS / "results.json"
+
+# The first is what all others are compared with.
+CLIENTS: dict[str, list[str | Path]] = {
+    "limit: walk": [PROGRAMS / "limit_walk"],
+    "limit: recv": [PROGRAMS / "limit_recv"],
+    "C loop": [PROGRAMS / "client_loop"],
+    "C queue": [PROGRAMS / "client_queue"],
+    "Python": [sys.executable, ROOT / "Benchmarks/client_python.py"],
+}
+REFERENCE = next(iter(CLIENTS))
+
+CALIBRATION_EVENTS = 20_000
+WARMUP_EVENTS = 20_000
+# Allocations are counted over this many events, in a run that is not timed.
+COUNTED_EVENTS = 100_000
+RUN_TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Flood:
+    name: str
+    data_bytes: int
+    is_dense: bool = False
+
+    @property
+    def server_command(self) -> list[str]:
+        command = [str(PROGRAMS / "flood_server"), "--bytes", str(self.data_bytes)]
+        return [*command, "--dense"] if self.is_dense else command
+
+
+@dataclass(frozen=True)
+class Plan:
+    floods: list[Flood]
+    repetitions: int
+    seconds_per_run: float
+
+
+QUICK = Plan([Flood("256 B", 256), Flood("16 KiB", 16384)], repetitions=7, seconds_per_run=0.5)
+FULL = Plan(
+    [
+        Flood("96 B", 96),
+        Flood("256 B", 256),
+        Flood("256 B dense", 256, is_dense=True),
+        Flood("1 KiB", 1024),
+        Flood("16 KiB", 16384),
+        Flood("16 KiB dense", 16384, is_dense=True),
+    ],
+    repetitions=15,
+    seconds_per_run=1.0,
+)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    events: int
+    seconds: float
+    cpu_seconds: float
+    allocations: int | None
+
+    @property
+    def events_per_second(self) -> float:
+        return self.events / self.seconds
+
+    @property
+    def cpu_ns_per_event(self) -> float:
+        return self.cpu_seconds / self.events * 1e9
+
+
+@dataclass
+class Row:
+    flood: str
+    client: str
+    events_per_second: float
+    spread_percent: float
+    ratio: float
+    cpu_ns_per_event: float
+    allocations_per_event: float
+    runs: list[Measurement]
+
+
+@contextlib.contextmanager
+def serving(flood: Flood) -> Iterator[int]:
+    """Runs a flood server; gives its port."""
+    with subprocess.Popen(flood.server_command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield int(server.stdout.readline() if server.stdout else "")
+        finally:
+            server.terminate()
+
+
+def measure(client: str, port: int, flood: Flood, events: int, *, counting: bool = False) -> Measurement:
+    environment = dict(os.environ)
+    if counting:
+        environment["LD_PRELOAD"] = str(PROGRAMS / "count_alloc.so")
+    arguments = [str(number) for number in (port, flood.data_bytes, WARMUP_EVENTS, events)]
+    finished = subprocess.run(
+        [*CLIENTS[client], *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=RUN_TIMEOUT_SECONDS,
+        check=False,
+    )
+    if finished.returncode != 0:
+        sys.exit(
+            f"bench: the client {client!r} failed with status {finished.returncode}; its message is above"
+        )
+    return Measurement(**json.loads(finished.stdout))
+
+
+def measure_flood(flood: Flood, plan: Plan) -> list[Row]:
+    with serving(flood) as port:
+        events = {}
+        for client in CLIENTS:
+            rate = measure(client, port, flood, CALIBRATION_EVENTS).events_per_second
+            events[client] = max(CALIBRATION_EVENTS, int(rate * plan.seconds_per_run))
+        counted = {client: measure(client, port, flood, COUNTED_EVENTS, counting=True) for client in CLIENTS}
+
+        runs: dict[str, list[Measurement]] = {client: [] for client in CLIENTS}
+        order = list(CLIENTS)
+        for _ in range(plan.repetitions):
+            for client in order:
+                runs[client].append(measure(client, port, flood, events[client]))
+            order = order[1:] + order[:1]
+    return [make_row(flood, client, runs, counted[client]) for client in CLIENTS]
+
+
+def make_row(flood: Flood, client: str, runs: dict[str, list[Measurement]], counted: Measurement) -> Row:
+    rates = [run.events_per_second for run in runs[client]]
+    reference = [run.events_per_second for run in runs[REFERENCE]]
+    lower, median, upper = statistics.quantiles(rates, n=4)
+    if counted.allocations is None:
+        sys.exit(f"bench: {client!r} did not count its allocations")
+    return Row(
+        flood=flood.name,
+        client=client,
+        events_per_second=median,
+        spread_percent=(upper - lower) / median * 100,
+        # Of runs that were neighbours, so that a slow minute of the machine counts on both sides.
+        ratio=statistics.median(rate / base for rate, base in zip(rates, reference, strict=True)),
+        cpu_ns_per_event=statistics.median(run.cpu_ns_per_event for run in runs[client]),
+        allocations_per_event=counted.allocations / counted.events,
+        runs=runs[client],
+    )
+
+
+def machine() -> dict[str, str | int]:
+    models = [
+        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
+    ]
+    return {
+        "cpu": models[0].partition(":")[2].strip() if models else platform.machine(),
+        "cores": os.cpu_count() or 0,
+        "kernel": platform.release(),
+        "libc": platform.libc_ver()[1],
+    }
+
+
+def load() -> float:
+    return os.getloadavg()[0]
+
+
+def print_line(*cells: str) -> None:
+    widths = (-13, -12, 12, 8, 9, 10, 13)
+    aligned = (
+        cell.ljust(-width) if width < 0 else cell.rjust(width)
+        for cell, width in zip(cells, widths, strict=True)
+    )
+    print(" ".join(aligned), flush=True)
+
+
+def print_row(row: Row) -> None:
+    print_line(
+        row.flood,
+        row.client,
+        f"{row.events_per_second:,.0f}",
+        f"{row.spread_percent:.0f} %",
+        f"{row.ratio * 100:.1f} %",
+        f"{row.cpu_ns_per_event:,.0f}",
+        f"{row.allocations_per_event:.3f}",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two sizes, shorter runs: less than two minutes")
+    plan = QUICK if parser.parse_args().quick else FULL
+
+    here = machine()
+    load_before = load()
+    print(f"bench: {here['cpu']}, {here['cores']} cores, Linux {here['kernel']}, load {load_before:.2f}")
+    print(f"bench: medians of {plan.repetitions} runs of about {plan.seconds_per_run} s, in turns\n")
+    print_line("data", "client", "events/s", "spread", "of walk", "CPU ns", "allocations")
+    rows = []
+    for flood in plan.floods:
+        measured = measure_flood(flood, plan)
+        for row in measured:
+            print_row(row)
+        rows += measured
+    load_after = load()
+    print("\nspread: the middle half of the runs, as a part of the median")
+    print("of walk: events/s beside those of the frame walker; CPU and allocations: for each event")
+    print(f"bench: load {load_after:.2f} at the end; results in {RESULTS.relative_to(ROOT)}")
+
+    RESULTS.write_text(
+        json.dumps(
+            {
+                "machine": here,
+                "load": {"before": load_before, "after": load_after},
+                "rows": [asdict(row) for row in rows],
+            },
+            indent=2,
+        )
+        + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
