@@ -20,7 +20,7 @@ BENCH_PEERS := flood_server limit_recv limit_walk
 BENCH_CLIENTS := client_loop client_queue
 BENCHES := $(addprefix build/bench/,$(BENCH_PEERS) $(BENCH_CLIENTS) count_alloc.so)
 
-.PHONY: all help setup library programs demo test lint bench install clean
+.PHONY: all help setup library programs demo test lint format bench install clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -49,6 +49,12 @@ test: programs ## run every test that fits in ten minutes
 
 lint: setup ## check the form and the types of all source text; a warning is an error
 	@scripts/lint
+
+format: setup ## bring all source text into form
+	@echo "format: Swift, C, Python"
+	@git ls-files -co --exclude-standard '*.swift' | xargs -r swift format --in-place --parallel
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r $(VENV)/clang-format -i
+	@$(VENV)/ruff format --quiet .
 
 bench: $(BENCHES) ## measure against the limits of this machine; QUICK=1 takes less than two minutes
 	@$(VENV)/python Benchmarks/run.py $(if $(QUICK),--quick)
