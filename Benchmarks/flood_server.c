@@ -48,7 +48,8 @@ struct connection {
     int fd;
     bool upgraded;
     bool flooding;
-    bool closing; /* the close frame is queued; the connection ends when it is written */
+    bool closing; /* the close frame is queued; what the client still sends is discarded until it closes */
+    bool ended;   /* the close frame is written */
     bool is_wanting_output;
     uint64_t bytes_left; /* of the flood; UINT64_MAX: without end */
     size_t block_at;
@@ -258,6 +259,8 @@ static bool read_input(struct connection *connection, const struct server *serve
         return errno == EAGAIN || errno == EINTR;
     if (got == 0)
         return false;
+    if (connection->closing)
+        return true;
     connection->input_length += (size_t)got;
     if (!connection->upgraded && !read_upgrade(connection))
         return false;
@@ -290,8 +293,12 @@ static bool write_output(struct connection *connection, const struct server *ser
             memmove(connection->reply, connection->reply + sent, connection->reply_length);
             continue;
         }
-        if (frame_at == 0 && connection->closing)
-            return false;
+        if (frame_at == 0 && connection->closing) {
+            if (!connection->ended)
+                shutdown(connection->fd, SHUT_WR);
+            connection->ended = true;
+            return true;
+        }
         if (!connection->flooding || connection->bytes_left == 0)
             return true;
 
@@ -317,7 +324,7 @@ static bool write_output(struct connection *connection, const struct server *ser
 /* ---- loop ---- */
 
 static bool is_output_due(const struct connection *connection) {
-    return connection->reply_length > 0 || (connection->flooding && connection->bytes_left > 0);
+    return !connection->ended && (connection->reply_length > 0 || (connection->flooding && connection->bytes_left > 0));
 }
 
 static void accept_connection(const struct server *server, int listener) {
