@@ -45,7 +45,8 @@ test: programs ## run every test that fits in ten minutes
 	@echo "test: Swift"
 	@swift test --quiet --disable-xctest --jobs 2
 	@echo "test: Python package, edge, and every face against servers"
-	@$(VENV)/python -m pytest -q -c bindings/python/pyproject.toml bindings/python/tests Tests/integration
+	@$(VENV)/python -m pytest -q -c bindings/python/pyproject.toml --rootdir . --timeout 120 \
+		bindings/python/tests Tests/integration
 
 lint: setup ## check the form and the types of all source text; a warning is an error
 	@scripts/lint
