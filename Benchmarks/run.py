@@ -97,7 +97,7 @@ class Row:
     spread_percent: float
     ratio: float
     cpu_ns_per_event: float
-    allocations_per_event: float
+    allocations_per_100k_events: float
     runs: list[Measurement]
 
 
@@ -125,9 +125,7 @@ def measure(client: str, port: int, flood: Flood, events: int, *, counting: bool
         check=False,
     )
     if finished.returncode != 0:
-        sys.exit(
-            f"bench: the client {client!r} failed with status {finished.returncode}; its message is above"
-        )
+        sys.exit(f"bench: the client {client!r} failed with status {finished.returncode}; its message is above")
     return Measurement(**json.loads(finished.stdout))
 
 
@@ -162,15 +160,13 @@ def make_row(flood: Flood, client: str, runs: dict[str, list[Measurement]], coun
         # Of runs that were neighbours, so that a slow minute of the machine counts on both sides.
         ratio=statistics.median(rate / base for rate, base in zip(rates, reference, strict=True)),
         cpu_ns_per_event=statistics.median(run.cpu_ns_per_event for run in runs[client]),
-        allocations_per_event=counted.allocations / counted.events,
+        allocations_per_100k_events=counted.allocations / counted.events * 100_000,
         runs=runs[client],
     )
 
 
 def machine() -> dict[str, str | int]:
-    models = [
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
-    ]
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     return {
         "cpu": models[0].partition(":")[2].strip() if models else platform.machine(),
         "cores": os.cpu_count() or 0,
@@ -186,8 +182,7 @@ def load() -> float:
 def print_line(*cells: str) -> None:
     widths = (-13, -12, 12, 8, 9, 10, 13)
     aligned = (
-        cell.ljust(-width) if width < 0 else cell.rjust(width)
-        for cell, width in zip(cells, widths, strict=True)
+        cell.ljust(-width) if width < 0 else cell.rjust(width) for cell, width in zip(cells, widths, strict=True)
     )
     print(" ".join(aligned), flush=True)
 
@@ -200,7 +195,7 @@ def print_row(row: Row) -> None:
         f"{row.spread_percent:.0f} %",
         f"{row.ratio * 100:.1f} %",
         f"{row.cpu_ns_per_event:,.0f}",
-        f"{row.allocations_per_event:.3f}",
+        f"{row.allocations_per_100k_events:,.1f}",
     )
 
 
@@ -222,7 +217,7 @@ def main() -> None:
         rows += measured
     load_after = load()
     print("\nspread: the middle half of the runs, as a part of the median")
-    print("of walk: events/s beside those of the frame walker; CPU and allocations: for each event")
+    print("of walk: events/s beside those of the frame walker; CPU: for each event; allocations: in 100,000 events")
     print(f"bench: load {load_after:.2f} at the end; results in {RESULTS.relative_to(ROOT)}")
 
     RESULTS.write_text(
