@@ -1,0 +1,177 @@
+internal import CBirdRealtimeABI
+
+/// The server's half of the opening handshake (RFC 6455 section 4.2.2), read as it arrives.
+package struct UpgradeResponse {
+    package enum Step: Equatable {
+        /// Not all there. Nothing is consumed: pass the same bytes again with more behind them.
+        case incomplete
+        /// Bytes behind the first `consumed` are frames.
+        case accepted(consumed: Int)
+        case refused(Fault)
+    }
+
+    package static let headerBytesMax = 16 * 1024
+
+    private let acceptValue: String
+    /// Bytes in which no end of the headers was found.
+    private var searched = 0
+
+    /// `key`: that of the request.
+    package init(key: String) {
+        acceptValue = UpgradeRequest.acceptValue(for: key)
+    }
+
+    /// `bytes`: everything that has come since the request was sent.
+    package mutating func parse(_ bytes: UnsafeRawBufferPointer) -> Step {
+        // Something that is not HTTP may never send an empty line.
+        let begin = "HTTP/1.".utf8
+        guard zip(bytes, begin).allSatisfy({ $0 == $1 }) else {
+            return .refused(Self.fault("The server does not speak HTTP, so it is no WebSocket server"))
+        }
+        let limit = min(bytes.count, Self.headerBytesMax)
+        guard let end = Self.endOfHeaders(bytes, from: max(0, searched - 3), to: limit) else {
+            searched = limit
+            guard bytes.count < Self.headerBytesMax else {
+                return .refused(
+                    Self.fault("The answer to the upgrade has more than \(Self.headerBytesMax) header bytes"))
+            }
+            return .incomplete
+        }
+        do throws(Fault) {
+            try check(bytes[..<(end - 4)])
+            return .accepted(consumed: end)
+        } catch {
+            return .refused(error)
+        }
+    }
+
+    /// The index behind the first empty line.
+    private static func endOfHeaders(_ bytes: UnsafeRawBufferPointer, from start: Int, to limit: Int) -> Int? {
+        var index = start
+        while index + 4 <= limit {
+            if bytes[index] == 0x0D, bytes[index + 1] == 0x0A, bytes[index + 2] == 0x0D, bytes[index + 3] == 0x0A {
+                return index + 4
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    /// `block`: status line and headers without the last line end.
+    private func check(_ block: Slice<UnsafeRawBufferPointer>) throws(Fault) {
+        var lines = try Self.lines(block).makeIterator()
+        let status = try Self.status(lines.next() ?? "")
+        var fields = Fields()
+        while let line = lines.next() {
+            try fields.add(line)
+        }
+        guard status == 101 else {
+            let target = fields.location.map { " with Location \($0), which is not followed" } ?? ""
+            throw Self.fault("The server answered the upgrade with HTTP status \(status)\(target)", status: status)
+        }
+        guard fields.upgrade.contains("websocket") else {
+            throw Self.fault("The answer to the upgrade lacks Upgrade: websocket", status: status)
+        }
+        guard fields.connection.contains("upgrade") else {
+            throw Self.fault("The answer to the upgrade lacks Connection: Upgrade", status: status)
+        }
+        guard fields.accept == [acceptValue] else {
+            throw Self.fault("The answer to the upgrade has a missing or wrong Sec-WebSocket-Accept", status: status)
+        }
+        guard !fields.hasExtensions else {
+            throw Self.fault("The server selected a WebSocket extension that was not offered", status: status)
+        }
+        guard !fields.hasSubprotocol else {
+            throw Self.fault("The server selected a WebSocket subprotocol that was not offered", status: status)
+        }
+    }
+
+    /// Lines end with CR LF; neither stands anywhere else, nor does NUL.
+    private static func lines(_ block: Slice<UnsafeRawBufferPointer>) throws(Fault) -> [String] {
+        var lines: [String] = []
+        var rest = block
+        while true {
+            let end = rest.firstIndex { $0 == 0x0D || $0 == 0x0A || $0 == 0 } ?? rest.endIndex
+            lines.append(String(decoding: rest[..<end], as: UTF8.self))
+            guard end < rest.endIndex else { return lines }
+            guard rest[end] == 0x0D, end + 1 < rest.endIndex, rest[end + 1] == 0x0A else {
+                throw fault("The answer to the upgrade has a line that does not end with CR LF")
+            }
+            rest = rest[(end + 2)...]
+        }
+    }
+
+    /// HTTP-version SP status-code [SP reason]; RFC 9112 section 4.
+    private static func status(_ line: String) throws(Fault) -> Int32 {
+        let bytes = Array(line.utf8)
+        let digits = bytes.dropFirst(9).prefix(3)
+        guard bytes.count >= 12, ASCII.isDigit(bytes[7]), bytes[8] == 0x20, digits.allSatisfy(ASCII.isDigit),
+            bytes.count == 12 || bytes[12] == 0x20, bytes[9] != UInt8(ascii: "0")
+        else {
+            throw fault("The answer to the upgrade has no HTTP status line")
+        }
+        return digits.reduce(0) { $0 * 10 + Int32($1 - UInt8(ascii: "0")) }
+    }
+
+    fileprivate static func fault(_ message: String, status: Int32 = 0) -> Fault {
+        Fault(
+            BIRD_ERR_UPGRADE, .connection, field: "upgrade", "\(message).", httpStatus: status, isRetriable: true)
+    }
+}
+
+/// The header fields that matter.
+private struct Fields {
+    /// Lowercased tokens of all fields of the name.
+    var upgrade: [String] = []
+    var connection: [String] = []
+    var accept: [String] = []
+    var hasExtensions = false
+    var hasSubprotocol = false
+    /// For messages: shortened, printable.
+    var location: String?
+
+    private static let locationCharactersMax = 200
+
+    /// field-name ":" OWS field-value OWS; RFC 9112 section 5. A folded line begins with a blank, which no name has.
+    mutating func add(_ line: String) throws(Fault) {
+        let bytes = line.utf8
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), colon > bytes.startIndex,
+            bytes[..<colon].allSatisfy(Self.isTokenCharacter)
+        else {
+            throw UpgradeResponse.fault("The answer to the upgrade has a malformed or folded header line")
+        }
+        let value = Self.trimmed(bytes[bytes.index(after: colon)...])
+        switch Self.lowercased(bytes[..<colon]) {
+        case "upgrade": upgrade += Self.tokens(value)
+        case "connection": connection += Self.tokens(value)
+        case "sec-websocket-accept": accept.append(String(decoding: value, as: UTF8.self))
+        case "sec-websocket-extensions": hasExtensions = hasExtensions || !value.isEmpty
+        case "sec-websocket-protocol": hasSubprotocol = hasSubprotocol || !value.isEmpty
+        case "location":
+            let printable = value.filter { $0 > 0x20 && $0 < 0x7F }
+            location = String(decoding: printable.prefix(Self.locationCharactersMax), as: UTF8.self)
+        default: break
+        }
+    }
+
+    private static func tokens(_ value: Substring.UTF8View) -> [String] {
+        value.split(separator: UInt8(ascii: ",")).map { lowercased(trimmed($0)) }
+    }
+
+    private static func trimmed(_ value: Substring.UTF8View) -> Substring.UTF8View {
+        let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+        var value = value.drop(while: isBlank)
+        while let last = value.last, isBlank(last) {
+            value.removeLast()
+        }
+        return value
+    }
+
+    private static func lowercased(_ bytes: Substring.UTF8View) -> String {
+        String(decoding: bytes.map(ASCII.lowercased), as: UTF8.self)
+    }
+
+    private static func isTokenCharacter(_ byte: UInt8) -> Bool {
+        ASCII.isAlphanumeric(byte) || "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+}
