@@ -124,6 +124,8 @@ package enum SessionInput: Equatable, Sendable {
     case trigger(ChannelReference, event: String, data: [UInt8]?)
     case signin(refresh: Bool, operation: UInt64)
     case authorization(AuthorizationID, AuthorizationAnswer)
+    /// What an attempt does now ("resolve", "connect", "tls", "upgrade"): named if it takes too long. Optional.
+    case transportStep(TransportID, String)
     /// The upgrade succeeded; the handshake frame has not come yet.
     case transportOpened(TransportID)
     case transportEnded(TransportID, TransportEnd)

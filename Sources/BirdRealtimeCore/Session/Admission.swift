@@ -1,0 +1,56 @@
+/// Who asks the authorizer and then the edge: a channel of the table, or the signin.
+enum Applicant: Hashable, Sendable {
+    case signin
+    case channel(Int)
+}
+
+/// One wish on its way: the authorizer is asked, the edge is asked, and what fails for a while is tried again.
+/// Subscriptions (Bird protocol 8.1) and the signin (Bird protocol 11.2) go the same way.
+struct Admission: Sendable {
+    enum Phase: Equatable {
+        case idle
+        /// Waits until fewer authorizations are in flight.
+        case queued
+        case authorizing(AuthorizationID)
+        /// The edge has been asked.
+        case pending
+        case admitted
+        /// Until the next try.
+        case waiting
+        case denied
+    }
+
+    var phase = Phase.idle
+    /// Changes with every phase and deadline: queue entries and deadlines of an earlier ticket are void.
+    var ticket: UInt64 = 0
+    var due: Instant?
+    /// Transient failures in a row.
+    var failures = 0
+    /// A transient failure is reported once until somebody asks anew.
+    var isFailureReported = false
+    /// Frames of this connection that the edge has not answered.
+    var unansweredFrames = 0
+    /// The edge's error that is taken for the answer unless a success comes first (Bird protocol 16).
+    var cause: Fault?
+    /// A confirmation came that an earlier, abandoned frame accounts for; without a second one it was ours.
+    var hasDoubtfulSuccess = false
+    /// Operations that end with this admission.
+    var operations: [UInt64] = []
+
+    /// Somebody asks anew: failures count and are reported from the start.
+    mutating func renew() {
+        failures = 0
+        isFailureReported = false
+    }
+
+    /// The connection has gone, and with it everything but the wish.
+    mutating func forgetConnection() {
+        phase = .idle
+        ticket += 1
+        due = nil
+        unansweredFrames = 0
+        cause = nil
+        hasDoubtfulSuccess = false
+        renew()
+    }
+}

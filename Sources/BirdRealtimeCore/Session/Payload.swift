@@ -1,0 +1,89 @@
+/// What the session reads out of the data of frames. Whatever is not as the protocol has it comes back as nil.
+enum Payload {
+    struct Handshake {
+        var connectionID: String?
+        var activityTimeoutMs: Int64?
+    }
+
+    struct EdgeError {
+        var code: Int32
+        var message: String?
+    }
+
+    struct Identity {
+        var member: Member
+        var memberData: String
+    }
+
+    static func handshake(_ data: InboundMessage.Data, _ dialect: Dialect) -> Handshake {
+        let node = json(data)
+        let connectionID = node?[dialect.connectionIDKey]?.string
+        return Handshake(
+            connectionID: connectionID?.isEmpty == false ? connectionID : nil,
+            activityTimeoutMs: node?["activity_timeout"]?.numberText.flatMap(milliseconds(seconds:)))
+    }
+
+    static func error(_ data: InboundMessage.Data) -> EdgeError {
+        let node = json(data)
+        return EdgeError(
+            code: node?["code"]?.numberText.flatMap { Int32($0) } ?? 0,
+            message: node?["message"]?.string ?? plainText(data, node))
+    }
+
+    /// Bird protocol 11.2: `member_data` is a string of JSON; an object is accepted too.
+    static func identity(_ data: InboundMessage.Data, _ dialect: Dialect) -> Identity? {
+        guard let node = json(data)?[dialect.identityKey] else { return nil }
+        let memberData = node.string ?? String(decoding: node.raw, as: UTF8.self)
+        guard let identity = JSONDocument.parse(Array(memberData.utf8)),
+            let id = memberID(identity[dialect.identityIDKey])
+        else { return nil }
+        return Identity(member: Member(id: id, info: identity[dialect.memberInfoKey]?.raw), memberData: memberData)
+    }
+
+    /// The id in the `member_data` of a presence authorization.
+    static func memberID(inMemberData memberData: String, _ dialect: Dialect) -> String? {
+        memberID(JSONDocument.parse(Array(memberData.utf8))?[dialect.memberIDKey])
+    }
+
+    static func member(_ data: InboundMessage.Data, _ dialect: Dialect) -> Member? {
+        guard let node = json(data), let id = memberID(node[dialect.memberIDKey]) else { return nil }
+        return Member(id: id, info: node[dialect.memberInfoKey]?.raw)
+    }
+
+    /// The roster of a success frame in the order of `ids`, each id once (Bird protocol 10); `count` says nothing new.
+    static func members(_ data: InboundMessage.Data) -> [Member] {
+        guard let presence = json(data)?["presence"] else { return [] }
+        let infos = presence["hash"]?.dictionary ?? [:]
+        var members: [Member] = []
+        var seen: Set<[UInt8]> = []
+        for element in presence["ids"]?.elements ?? [] {
+            guard let id = memberID(element), seen.insert(Array(id.utf8)).inserted else { continue }
+            members.append(Member(id: id, info: infos[id]?.raw))
+        }
+        return members
+    }
+
+    private static func memberID(_ node: JSONNode?) -> String? {
+        guard let id = node?.stringOrNumberText, !id.isEmpty else { return nil }
+        return id
+    }
+
+    private static func json(_ data: InboundMessage.Data) -> JSONNode? {
+        switch data {
+        case .none: nil
+        case .string(let bytes), .value(let bytes): JSONDocument.parse(bytes)
+        }
+    }
+
+    /// An error may come as a bare text.
+    private static func plainText(_ data: InboundMessage.Data, _ node: JSONNode?) -> String? {
+        if let text = node?.string { return text }
+        guard node == nil, case .string(let bytes) = data, !bytes.isEmpty else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static func milliseconds(seconds: String) -> Int64? {
+        guard let seconds = Double(seconds), seconds.isFinite else { return nil }
+        return Int64(min(max(seconds, 0), 1_000_000_000) * 1_000)
+    }
+}

@@ -1,0 +1,162 @@
+import CBirdRealtimeABI
+
+/// One client's life on the wire as a deterministic state machine: input, time and randomness come in, effects go out in the
+/// order in which they must be performed. It does no I/O and is never on the stack while user code runs.
+package struct Session: Sendable {
+    package internal(set) var state = ConnectionState.initialized
+    /// "" unless connected.
+    package internal(set) var connectionID = ""
+    /// The identity of this connection.
+    package internal(set) var memberID: String?
+
+    let configuration: SessionConfiguration
+    let dialect: Dialect
+    let memberChannel: ChannelReference
+
+    var transport: TransportID?
+    var transports: UInt64 = 0
+    var transportOpenedAt: Instant?
+    /// What the transport was doing when last heard of, for the error of an attempt that takes too long.
+    var transportStep = ""
+    /// Attempts since the last handshake.
+    var attempts: Int32 = 0
+    var handshakeDue: Instant?
+    var reconnectDue: Instant?
+    var backoff: Backoff
+    var liveness: Liveness
+    /// Why attempts fail since the last handshake: each cause reaches the error surface once.
+    var reportedFailure: Fault?
+
+    var channels: ChannelTable
+    /// The subscribed channels: `route` reads nothing else.
+    var routes: NameTable
+    var signin = Signin()
+    var authorizations: Authorizations
+    var deadlines = DeadlineHeap()
+    var lastTicket: UInt64 = 0
+    /// Who waits for the edge's answer.
+    var unanswered: Set<Applicant> = []
+    var departures = Departures()
+
+    /// `memberChannel` stands for the channel of whatever member is signed in; `seed` keys the hash tables.
+    package init(
+        configuration: SessionConfiguration, dialect: Dialect = .bird, memberChannel: ChannelReference, seed: UInt64
+    ) {
+        self.configuration = configuration
+        self.dialect = dialect
+        self.memberChannel = memberChannel
+        backoff = Backoff(configuration)
+        liveness = Liveness(configuration, dialect)
+        channels = ChannelTable(seed: seed)
+        routes = NameTable(seed: seed)
+        authorizations = Authorizations(inFlightMax: configuration.authorizationsInFlightMax)
+    }
+
+    // MARK: - The hot path
+
+    /// The subscribed channel with exactly this name, the confirmed member channel included, or none.
+    package func route(_ name: UnsafeRawBufferPointer) -> ChannelReference {
+        ChannelReference(bits: routes.value(of: name))
+    }
+
+    /// Any inbound bytes are proof of life.
+    package mutating func noteInbound(now: Instant) {
+        liveness.note(now)
+    }
+
+    /// Inbound bytes wait unread because reading pauses: the edge is alive, but has to be pinged all the same.
+    package mutating func noteUnread() {
+        liveness.noteUnread()
+    }
+
+    // MARK: - Input
+
+    /// When `.timer` is due; it may turn out that there was nothing to do yet.
+    package var nextDeadline: Instant? {
+        var next = handshakeDue
+        for due in [reconnectDue, liveness.isWatching ? liveness.due : nil, deadlines.first?.due] {
+            guard let due else { continue }
+            next = min(next ?? due, due)
+        }
+        return next
+    }
+
+    /// Appends what must be done, in order. Nothing that is done may call back before all of it is.
+    package mutating func handle(
+        _ input: SessionInput, now: Instant, random: inout some RandomNumberGenerator,
+        into effects: inout [SessionEffect]
+    ) {
+        var turn = Turn(now: now, random: SplitMix64(seed: random.next()))
+        swap(&turn.effects, &effects)
+        dispatch(input, &turn)
+        tidyDeadlines()
+        swap(&turn.effects, &effects)
+    }
+
+    private mutating func dispatch(_ input: SessionInput, _ turn: inout Turn) {
+        switch input {
+        case .connect: connect(&turn)
+        case .disconnect: disconnect(&turn)
+        case .retryNow: retryNow(&turn)
+        case .subscribe(let name, let channel, let operation): subscribe(name, channel, operation, &turn)
+        case .unsubscribe(let channel): unsubscribe(channel, &turn)
+        case .trigger(let channel, let event, let data): trigger(channel, event, data, &turn)
+        case .signin(let refresh, let operation): signIn(refresh: refresh, operation, &turn)
+        case .authorization(let id, let answer): authorizerAnswered(id, answer, &turn)
+        case .transportStep(let id, let step):
+            guard id == transport else { return }
+            transportStep = step
+        case .transportOpened(let id):
+            guard id == transport else { return }
+            transportOpenedAt = turn.now
+        case .transportEnded(let id, let end):
+            guard id == transport else { return }
+            transportEnded(end, &turn)
+        case .message(let id, let message):
+            guard id == transport else { return }
+            liveness.note(turn.now)
+            receive(message, &turn)
+        case .timer: timer(&turn)
+        }
+    }
+
+    private mutating func timer(_ turn: inout Turn) {
+        switch liveness.check(turn.now) {
+        case .nothing: break
+        case .ping: send(OutboundMessage.ping(dialect: dialect), &turn)
+        case .dead: livenessFailed(&turn)
+        }
+        if let due = handshakeDue, due <= turn.now {
+            handshakeMissing(&turn)
+        }
+        if let due = reconnectDue, due <= turn.now {
+            reconnect(&turn)
+        }
+        // What expires may set deadlines that are due at once; those have their turn next time.
+        for _ in 0..<deadlines.count {
+            guard let entry = deadlines.first, entry.due <= turn.now else { break }
+            deadlines.popFirst()
+            if isCurrent(entry.applicant, entry.ticket) {
+                expired(entry.applicant, &turn)
+            }
+        }
+    }
+
+    /// Leaves a deadline at the front that somebody still has, and no more void ones than good ones.
+    private mutating func tidyDeadlines() {
+        while let entry = deadlines.first, !isCurrent(entry.applicant, entry.ticket) {
+            deadlines.popFirst()
+        }
+        if deadlines.count > 2 * channels.count + 64 {
+            let session = self
+            deadlines.compact { session.isCurrent($0.applicant, $0.ticket) }
+        }
+    }
+
+    // MARK: - Sending
+
+    mutating func send(_ message: [UInt8], isClientEvent: Bool = false, _ turn: inout Turn) {
+        guard let transport else { return }
+        turn.effects.append(.send(transport, message, isClientEvent: isClientEvent))
+    }
+}

@@ -1,0 +1,293 @@
+import CBirdRealtimeABI
+
+/// The way of every wish: authorizer, edge, and again after a while what failed for a while (Bird protocol 8.1, 9, 11 and 16).
+extension Session {
+    private static var silentRetriesMax: Int { 3 }
+    private static var retryAfterMaxMs: Int64 { 60_000 }
+    /// How long a success may still overtake an error that looks like the answer.
+    private static var blameDelayMs: Int64 { 2_000 }
+    private static var operationsMax: Int { 1024 }
+
+    subscript(applicant: Applicant) -> Admission {
+        get {
+            switch applicant {
+            case .signin: signin.admission
+            case .channel(let slot): channels[slot].admission
+            }
+        }
+        _modify {
+            switch applicant {
+            case .signin: yield &signin.admission
+            case .channel(let slot): yield &channels[slot].admission
+            }
+        }
+    }
+
+    var applicants: [Applicant] {
+        [.signin] + channels.allSlots.filter { channels.isUsed($0) }.map { .channel($0) }
+    }
+
+    func isCurrent(_ applicant: Applicant, _ ticket: UInt64) -> Bool {
+        switch applicant {
+        case .signin: signin.admission.ticket == ticket
+        case .channel(let slot): channels.isUsed(slot) && channels[slot].admission.ticket == ticket
+        }
+    }
+
+    /// Public channels first, since nobody has to be asked for them; then the identity.
+    mutating func beginEverything(_ turn: inout Turn) {
+        for slot in channels.allSlots where channels.isUsed(slot) && channels[slot].kind == .public {
+            begin(.channel(slot), &turn)
+        }
+        if signin.isArmed {
+            begin(.signin, &turn)
+        }
+        for slot in channels.allSlots where channels.isUsed(slot) && channels[slot].kind != .public {
+            begin(.channel(slot), &turn)
+        }
+    }
+
+    // MARK: - Steps
+
+    /// Starts over on the present connection; there is one.
+    mutating func begin(_ applicant: Applicant, _ turn: inout Turn) {
+        self[applicant].cause = nil
+        self[applicant].hasDoubtfulSuccess = false
+        switch requirement(of: applicant) {
+        case .nothing:
+            askEdge(applicant, auth: nil, memberData: nil, &turn)
+        case .authorization:
+            enter(.queued, applicant, &turn)
+            if applicant != .signin {
+                authorizations.enqueue(applicant, ticket: self[applicant].ticket)
+                let session = self
+                authorizations.compact(applicants: channels.count) { session.isCurrent($0.applicant, $0.ticket) }
+            }
+            askAuthorizer(&turn)
+        case .impossible(let fault):
+            deny(applicant, fault, &turn)
+        }
+    }
+
+    /// Asks for as many as may be in flight; the signin goes before the channels.
+    private mutating func askAuthorizer(_ turn: inout Turn) {
+        while authorizations.hasRoom {
+            let applicant: Applicant
+            if signin.admission.phase == .queued {
+                applicant = .signin
+            } else {
+                guard let waiter = authorizations.dequeue() else { return }
+                guard isCurrent(waiter.applicant, waiter.ticket) else { continue }
+                applicant = waiter.applicant
+            }
+            let id = authorizations.begin(applicant)
+            let due = turn.now + configuration.authTimeoutMs
+            enter(.authorizing(id), applicant, due: due, &turn)
+            turn.effects.append(
+                .authorize(
+                    AuthorizationQuestion(
+                        id: id, connectionID: connectionID, channelName: channelName(of: applicant), deadline: due)))
+        }
+    }
+
+    mutating func authorizerAnswered(_ id: AuthorizationID, _ answer: AuthorizationAnswer, _ turn: inout Turn) {
+        guard let applicant = authorizations.end(id) else { return }
+        switch answer {
+        case .granted(let auth, let memberData, _):
+            if let fault = unusable(auth: auth, memberData: memberData, applicant) {
+                deny(applicant, fault, &turn)
+            } else {
+                askEdge(applicant, auth: auth, memberData: memberData, &turn)
+            }
+        case .refused(let fault, let retryAfterMs):
+            if fault.isRetriable {
+                retryLater(applicant, fault, retryAfterMs: retryAfterMs, reportsAfter: Self.silentRetriesMax, &turn)
+            } else {
+                deny(applicant, fault, &turn)
+            }
+        }
+        askAuthorizer(&turn)
+    }
+
+    private mutating func askEdge(_ applicant: Applicant, auth: String?, memberData: String?, _ turn: inout Turn) {
+        self[applicant].unansweredFrames += 1
+        enter(.pending, applicant, due: turn.now + configuration.answerTimeoutMs, &turn)
+        switch applicant {
+        case .signin:
+            send(OutboundMessage.signin(auth: auth ?? "", memberData: memberData ?? "", dialect: dialect), &turn)
+        case .channel(let slot):
+            if channels[slot].kind == .presence {
+                channels[slot].grantedMemberID = memberData.flatMap { Payload.memberID(inMemberData: $0, dialect) }
+            }
+            send(
+                OutboundMessage.subscribe(
+                    channel: channels[slot].name, auth: auth, memberData: memberData, dialect: dialect), &turn)
+        }
+    }
+
+    /// The deadline of the present phase has come.
+    mutating func expired(_ applicant: Applicant, _ turn: inout Turn) {
+        switch self[applicant].phase {
+        case .authorizing:
+            let fault = Fault(
+                BIRD_ERR_TIMEOUT, area(of: applicant), field: "auth_timeout_ms",
+                "The authorizer gave no answer for \(title(of: applicant)) within \(configuration.authTimeoutMs) ms.",
+                isRetriable: true)
+            retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: Self.silentRetriesMax, &turn)
+            askAuthorizer(&turn)
+        case .pending:
+            if let cause = self[applicant].cause {
+                deny(applicant, cause, &turn)
+            } else if case .channel(let slot) = applicant, self[applicant].hasDoubtfulSuccess {
+                subscriptionSucceeded(slot, .none, &turn)
+            } else {
+                let fault = Fault(
+                    BIRD_ERR_TIMEOUT, area(of: applicant), field: "answer_timeout_ms",
+                    "The edge gave no answer to \(title(of: applicant)) within \(configuration.answerTimeoutMs) ms.",
+                    isRetriable: true)
+                retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: 0, &turn)
+            }
+        case .waiting:
+            begin(applicant, &turn)
+        case .idle, .queued, .admitted, .denied:
+            break
+        }
+    }
+
+    // MARK: - Ends
+
+    mutating func admitted(_ applicant: Applicant, _ turn: inout Turn) {
+        enter(.admitted, applicant, &turn)
+        self[applicant].unansweredFrames = 0
+        self[applicant].cause = nil
+        self[applicant].hasDoubtfulSuccess = false
+        self[applicant].renew()
+    }
+
+    /// Final until somebody asks anew or the connection changes.
+    mutating func deny(_ applicant: Applicant, _ fault: Fault, _ turn: inout Turn) {
+        self[applicant].renew()
+        // A refresh that is refused leaves the identity as it was.
+        enter(applicant == .signin && memberID != nil ? .admitted : .denied, applicant, &turn)
+        failed(applicant, fault, willRetry: false, &turn)
+    }
+
+    /// The program hears of it once, after `reportsAfter` silent retries.
+    private mutating func retryLater(
+        _ applicant: Applicant, _ fault: Fault, retryAfterMs: Int64?, reportsAfter silentRetries: Int,
+        _ turn: inout Turn
+    ) {
+        let failures = self[applicant].failures
+        let reportsNow = failures >= silentRetries && !self[applicant].isFailureReported
+        self[applicant].failures += 1
+        self[applicant].isFailureReported = self[applicant].isFailureReported || reportsNow
+        let delayMs =
+            backoff.jitterMs(failures, &turn.random) + min(max(retryAfterMs ?? 0, 0), Self.retryAfterMaxMs)
+        enter(.waiting, applicant, due: turn.now + delayMs, &turn)
+        if reportsNow {
+            failed(applicant, fault, willRetry: true, &turn)
+        }
+    }
+
+    private mutating func failed(_ applicant: Applicant, _ fault: Fault, willRetry: Bool, _ turn: inout Turn) {
+        switch applicant {
+        case .channel(let slot):
+            turn.emit(.subscriptionFailed(channels[slot].reference, fault, willRetry: willRetry))
+            completeOperations(of: applicant, fault, &turn)
+        case .signin:
+            if signin.admission.operations.isEmpty {
+                turn.emit(.signinFailed(fault))
+            }
+            completeOperations(of: applicant, fault, &turn)
+            signinRoundEnded(&turn)
+        }
+    }
+
+    // MARK: - The edge's errors
+
+    /// A `bird:error` names no channel. It is taken for an answer only if exactly one is due, and a success may overtake it.
+    mutating func blame(for error: Fault, _ turn: inout Turn) {
+        defer { departures.errorCame() }
+        guard unanswered.count == 1, let applicant = unanswered.first, !departures.areAnswersDue,
+            self[applicant].cause == nil
+        else { return }
+        let due = turn.now + Self.blameDelayMs
+        self[applicant].cause = Fault(
+            BIRD_ERR_DENIED, area(of: applicant), "The edge refused \(title(of: applicant)): \(error.message)",
+            code: error.code)
+        setDeadline(of: applicant, min(self[applicant].due ?? due, due))
+    }
+
+    // MARK: - Operations
+
+    mutating func join(_ applicant: Applicant, _ operation: UInt64, _ turn: inout Turn) {
+        guard operation != 0 else { return }
+        guard self[applicant].operations.count < Self.operationsMax else {
+            complete(operation, applicant, Self.tooManyOperations, &turn)
+            return
+        }
+        self[applicant].operations.append(operation)
+    }
+
+    mutating func completeOperations(
+        of applicant: Applicant, _ fault: Fault?, memberData: String? = nil, _ turn: inout Turn
+    ) {
+        let operations = self[applicant].operations
+        self[applicant].operations = []
+        for operation in operations {
+            complete(operation, applicant, fault, memberData: memberData, &turn)
+        }
+    }
+
+    mutating func complete(
+        _ operation: UInt64, _ applicant: Applicant, _ fault: Fault?, memberData: String? = nil, _ turn: inout Turn
+    ) {
+        guard operation != 0 else { return }
+        turn.emit(.completed(operation: operation, isSignin: applicant == .signin, fault, memberData: memberData))
+    }
+
+    private static var tooManyOperations: Fault {
+        Fault(
+            BIRD_ERR_FULL, .argument, "\(operationsMax) operations wait for the same answer already.",
+            isRetriable: true)
+    }
+
+    // MARK: - Phases
+
+    /// Every change of phase goes through here: it takes the admission out of what it waited for, and tells other threads.
+    mutating func enter(_ phase: Admission.Phase, _ applicant: Applicant, due: Instant? = nil, _ turn: inout Turn) {
+        let previous = self[applicant].phase
+        if case .authorizing(let id) = previous, authorizations.end(id) != nil {
+            turn.effects.append(.withdraw(id))
+        }
+        unanswered.remove(applicant)
+        if phase == .pending {
+            unanswered.insert(applicant)
+        }
+        self[applicant].phase = phase
+        setDeadline(of: applicant, due)
+        guard case .channel(let slot) = applicant else { return }
+        if previous == .admitted, phase != .admitted {
+            routes.remove(channels[slot].name)
+        } else if previous != .admitted, phase == .admitted {
+            routes.insert(channels[slot].name, channels[slot].reference.bits)
+        }
+        publishState(slot, &turn)
+    }
+
+    private mutating func setDeadline(of applicant: Applicant, _ due: Instant?) {
+        lastTicket += 1
+        self[applicant].ticket = lastTicket
+        self[applicant].due = due
+        if let due {
+            deadlines.push(DeadlineHeap.Entry(due: due, applicant: applicant, ticket: lastTicket))
+        }
+    }
+
+    private mutating func publishState(_ slot: Int, _ turn: inout Turn) {
+        let state = channels[slot].state
+        guard channels[slot].publicState != state else { return }
+        channels[slot].publicState = state
+        turn.effects.append(.channelState(channels[slot].reference, state))
+    }
+}

@@ -1,0 +1,168 @@
+import CBirdRealtimeABI
+
+/// The program's wishes about channels and what the edge says about them (Bird protocol 8, 10, 13 and 14).
+extension Session {
+    // MARK: - The program's calls
+
+    mutating func subscribe(_ name: String, _ reference: ChannelReference, _ operation: UInt64, _ turn: inout Turn) {
+        let slot =
+            channels.slot(named: name)
+            ?? channels.insert(Subscription(name: name, kind: ChannelKind.of(name), reference: reference))
+        let applicant = Applicant.channel(slot)
+        switch channels[slot].admission.phase {
+        case .admitted:
+            complete(operation, applicant, nil, &turn)
+            return
+        case .waiting where channels[slot].admission.isFailureReported, .denied, .idle:
+            channels[slot].admission.renew()
+            joinWhilePossible(applicant, operation, &turn)
+            if state == .connected {
+                begin(applicant, &turn)
+            }
+        case .waiting, .queued, .authorizing, .pending:
+            channels[slot].admission.renew()
+            join(applicant, operation, &turn)
+        }
+    }
+
+    /// Where no connection is to be expected an operation would wait for ever.
+    private mutating func joinWhilePossible(_ applicant: Applicant, _ operation: UInt64, _ turn: inout Turn) {
+        switch state {
+        case .initialized, .connecting, .connected, .unavailable:
+            join(applicant, operation, &turn)
+        case .disconnected:
+            complete(
+                operation, applicant,
+                Fault(
+                    BIRD_ERR_STATE, .connection,
+                    "The client is disconnected: the channel is subscribed once connect is called."), &turn)
+        case .failed:
+            complete(
+                operation, applicant,
+                Fault(
+                    BIRD_ERR_REFUSED, .connection,
+                    "The edge refused the connection: the channel is subscribed once connect succeeds."), &turn)
+        }
+    }
+
+    mutating func unsubscribe(_ reference: ChannelReference, _ turn: inout Turn) {
+        guard let slot = channels.slot(of: reference), channels[slot].kind != .member else { return }
+        remove(slot, .unsubscribed, &turn)
+    }
+
+    /// Ends a channel. `end`: what other threads are told.
+    mutating func remove(_ slot: Int, _ end: ChannelState, _ turn: inout Turn) {
+        let channel = channels[slot]
+        if channel.isHeldByEdge {
+            send(OutboundMessage.unsubscribe(channel: channel.name, dialect: dialect), &turn)
+            departures.add(channel.name, frames: channel.admission.unansweredFrames)
+        }
+        // No state in between: what follows says the last.
+        channels[slot].publicState = .idle
+        enter(.idle, .channel(slot), &turn)
+        completeOperations(
+            of: .channel(slot),
+            Fault(BIRD_ERR_UNSUBSCRIBED, .channel, "\(channel.name) was unsubscribed before the answer."), &turn)
+        channels.remove(slot)
+        turn.effects.append(.channelState(channel.reference, end))
+    }
+
+    mutating func trigger(_ reference: ChannelReference, _ event: String, _ data: [UInt8]?, _ turn: inout Turn) {
+        guard let slot = channels.slot(of: reference), channels[slot].isSubscribed,
+            channels[slot].kind.allowsClientEvents
+        else {
+            turn.effects.append(.clientEventLost)
+            return
+        }
+        send(OutboundMessage.clientEvent(event, channel: channels[slot].name, data: data), isClientEvent: true, &turn)
+    }
+
+    // MARK: - The edge's answers
+
+    /// A success for this name, which need not be one that anybody waits for.
+    mutating func confirmed(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
+        let confirmation = departures.confirm(name)
+        guard let slot = channels.slot(named: name) else {
+            // The program has left, and the edge does not know unless an unsubscribe is under way.
+            if confirmation == .expected {
+                send(OutboundMessage.unsubscribe(channel: name, dialect: dialect), &turn)
+            }
+            return
+        }
+        if confirmation == .late {
+            if channels[slot].admission.phase == .pending {
+                channels[slot].admission.hasDoubtfulSuccess = true
+            }
+            return
+        }
+        subscriptionSucceeded(slot, data, &turn)
+    }
+
+    mutating func subscriptionSucceeded(_ slot: Int, _ data: InboundMessage.Data, _ turn: inout Turn) {
+        let isPresence = channels[slot].kind == .presence
+        if channels[slot].isSubscribed, !isPresence { return }
+        admitted(.channel(slot), &turn)
+        let members = isPresence ? Payload.members(data) : nil
+        channels[slot].roster = members.map(KnownMembers.init)
+        let channel = channels[slot]
+        channels[slot].wasSubscribed = true
+        channels[slot].interruptedSince = nil
+        // Lifecycle events of the member channel are nobody's business (Bird protocol 11.2).
+        if channel.kind != .member {
+            turn.emit(
+                .subscribed(
+                    channel.reference, data: data, members: members, myID: channel.grantedMemberID,
+                    isResubscribe: channel.wasSubscribed,
+                    interruptedMs: channel.interruptedSince.map { turn.now - $0 } ?? 0))
+        }
+        completeOperations(of: .channel(slot), nil, &turn)
+    }
+
+    /// `subscription_error`: the edge does not send it today.
+    mutating func refused(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
+        guard let slot = channels.slot(named: name) else { return }
+        let error = Payload.error(data)
+        let detail = error.message.map { ": \($0)" } ?? "."
+        deny(
+            .channel(slot),
+            Fault(
+                BIRD_ERR_DENIED, .channel, "The edge refused \(title(of: .channel(slot)))\(detail)", code: error.code),
+            &turn)
+    }
+
+    // MARK: - Presence
+
+    mutating func memberAdded(_ slot: Int, _ data: InboundMessage.Data, _ turn: inout Turn) {
+        guard let member = Payload.member(data, dialect) else { return }
+        channels[slot].roster?.add(member)
+        turn.emit(.memberAdded(channels[slot].reference, member))
+    }
+
+    mutating func memberRemoved(_ slot: Int, _ data: InboundMessage.Data, _ turn: inout Turn) {
+        guard let id = Payload.member(data, dialect)?.id,
+            let member = channels[slot].roster?.remove(id: id)
+        else { return }
+        turn.emit(.memberRemoved(channels[slot].reference, member))
+    }
+
+    // MARK: - The end of a connection
+
+    /// Channels stay wanted and are idle. `fault` ends their operations; nil keeps those waiting.
+    mutating func forgetSubscriptions(_ fault: Fault?, _ turn: inout Turn) {
+        for slot in channels.allSlots where channels.isUsed(slot) {
+            if channels[slot].isSubscribed {
+                channels[slot].interruptedSince = channels[slot].interruptedSince ?? liveness.lastInbound
+            }
+            enter(.idle, .channel(slot), &turn)
+            channels[slot].admission.forgetConnection()
+            channels[slot].grantedMemberID = nil
+            channels[slot].roster = nil
+            if let fault {
+                completeOperations(of: .channel(slot), fault, &turn)
+            }
+            if channels[slot].kind == .member {
+                channels.remove(slot)
+            }
+        }
+    }
+}

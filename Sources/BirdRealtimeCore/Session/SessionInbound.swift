@@ -1,0 +1,71 @@
+import CBirdRealtimeABI
+
+/// Sorts the edge's messages (Bird protocol 5.2 and 5.3).
+extension Session {
+    private static var clientEventLimitCode: Int32 { 4301 }
+    private static var watchlistLimitCode: Int32 { 4302 }
+
+    mutating func receive(_ message: InboundMessage, _ turn: inout Turn) {
+        if let channel = message.channel {
+            receive(message, on: channel, &turn)
+        } else {
+            receiveOnConnection(message, &turn)
+        }
+    }
+
+    private mutating func receiveOnConnection(_ message: InboundMessage, _ turn: inout Turn) {
+        switch message.event {
+        case dialect.connectionEstablished:
+            handshakeCame(Payload.handshake(message.data, dialect), &turn)
+        case dialect.ping where state == .connected:
+            send(OutboundMessage.pong(dialect: dialect), &turn)
+        case dialect.error:
+            edgeReported(Payload.error(message.data), &turn)
+        case dialect.signinSuccess where state == .connected:
+            signinSucceeded(message.data, &turn)
+        default:
+            break
+        }
+    }
+
+    private mutating func receive(_ message: InboundMessage, on channel: String, _ turn: inout Turn) {
+        guard state == .connected else { return }
+        switch message.event {
+        case dialect.internalSubscriptionSucceeded:
+            confirmed(channel, message.data, &turn)
+        case dialect.internalSubscriptionError, dialect.subscriptionError:
+            refused(channel, message.data, &turn)
+        default:
+            guard let slot = channels.slot(named: channel), channels[slot].isSubscribed else { return }
+            receive(message, onSubscribed: slot, &turn)
+        }
+    }
+
+    private mutating func receive(_ message: InboundMessage, onSubscribed slot: Int, _ turn: inout Turn) {
+        let kind = channels[slot].kind
+        // The member channel carries nothing but what applications send (Bird protocol 11.2).
+        if kind == .member, EventName.isReserved(message.event, dialect: dialect) { return }
+        switch message.event {
+        case dialect.internalMemberAdded where kind == .presence:
+            memberAdded(slot, message.data, &turn)
+        case dialect.internalMemberRemoved where kind == .presence:
+            memberRemoved(slot, message.data, &turn)
+        case dialect.internalConnectionCount:
+            turn.emit(.connectionCount(channels[slot].reference, message.data))
+        case _ where message.event.utf8.starts(with: dialect.internalPrefix.utf8):
+            break
+        default:
+            turn.emit(.channelEvent(channels[slot].reference, event: message.event, data: message.data))
+        }
+    }
+
+    private mutating func edgeReported(_ error: Payload.EdgeError, _ turn: inout Turn) {
+        let fault = Fault(
+            BIRD_ERR_SERVER, .connection, error.message ?? "The edge reported an error without a message.",
+            code: error.code)
+        turn.emit(.error(fault))
+        if error.code != Self.clientEventLimitCode, error.code != Self.watchlistLimitCode {
+            blame(for: fault, &turn)
+        }
+    }
+}

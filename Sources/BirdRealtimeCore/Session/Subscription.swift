@@ -1,0 +1,40 @@
+/// A channel that the program wants, or the member channel of the identity.
+struct Subscription: Sendable {
+    let name: String
+    let kind: ChannelKind
+    let reference: ChannelReference
+    var admission = Admission()
+    /// What other threads were last told.
+    var publicState = ChannelState.idle
+    /// From the `member_data` of the authorization last sent to the edge; "my id" once that is confirmed.
+    var grantedMemberID: String?
+    var roster: KnownMembers?
+    var wasSubscribed = false
+    /// The last sign of life before events could be missed.
+    var interruptedSince: Instant?
+
+    init(name: String, kind: ChannelKind, reference: ChannelReference) {
+        self.name = name
+        self.kind = kind
+        self.reference = reference
+    }
+
+    var isSubscribed: Bool { admission.phase == .admitted }
+
+    /// The edge holds the subscription, or may hold it as soon as it reads what was sent.
+    var isHeldByEdge: Bool {
+        admission.phase == .admitted || admission.phase == .pending
+            || (admission.phase != .denied && admission.unansweredFrames > 0)
+    }
+
+    var state: ChannelState {
+        switch admission.phase {
+        case .idle: .idle
+        case .queued, .authorizing: .authorizing
+        case .pending: .pending
+        case .admitted: .subscribed
+        case .waiting: admission.isFailureReported ? .idle : .authorizing
+        case .denied: .failed
+        }
+    }
+}

@@ -1,0 +1,27 @@
+/// What one `Session.handle` works with besides the session itself.
+struct Turn {
+    let now: Instant
+    var random: SplitMix64
+    var effects: [SessionEffect] = []
+
+    mutating func emit(_ event: SessionEvent) {
+        effects.append(.emit(event))
+    }
+}
+
+/// Expands the one draw of a turn into as many as it needs, so that only `handle` is generic over the generator.
+struct SplitMix64: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word &>> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word &>> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word &>> 31)
+    }
+}
