@@ -1,0 +1,289 @@
+/* Section options of the header, and what bird_client_create() makes of them. */
+#include "harness.h"
+
+static bird_options *new_options(void) {
+    bird_options *options = NULL;
+    CHECK_STATUS(bird_options_create(&options), BIRD_OK);
+    CHECK(options != NULL);
+    return options;
+}
+
+static bool is_named(bird_error *error, const char *field) {
+    const bool result = error != NULL && strcmp(bird_error_field(error), field) == 0 &&
+                        bird_error_status(error) == BIRD_ERR_VALUE && strlen(bird_error_message(error)) > 0;
+    bird_error_free(error);
+    return result;
+}
+
+typedef struct option_row {
+    const char *key;
+    const char *good;
+    const char *bad; /* NULL: a text of any kind is accepted here, and judged by create if at all */
+} option_row;
+
+/* Every key of the header; a test of the runner compares the two lists. */
+static const option_row text_options[] = {
+    {"app_key", "pk_demo", NULL},
+    {"region", "eu1", NULL},
+    {"ws_host", "localhost:8080", NULL},
+    {"address", "192.0.2.1", NULL},
+    {"auth_endpoint", "https://example.com/bird/auth", NULL},
+    {"member_auth_endpoint", "https://example.com/bird/auth/member", NULL},
+    {"ca_file", "/etc/ssl/certs/ca-certificates.crt", NULL},
+    {"ca_path", "/etc/ssl/certs", NULL},
+    {"client_cert_file", "/etc/ssl/client.pem", NULL},
+    {"client_key_file", "/etc/ssl/client.key", NULL},
+    {"proxy", "http://proxy.example.com:3128", NULL},
+    {"delivery", "loop", "carrier pigeon"},
+};
+static const option_row flag_options[] = {
+    {"allow_insecure", "1", "maybe"},
+    {"authorizer", "true", "2"},
+    {"member_authorizer", "0", ""},
+    {"flap_guard", "false", "yes please"},
+};
+static const option_row number_options[] = {
+    {"connect_timeout_ms", "1500", "-2"},
+    {"auth_timeout_ms", "1500", "1.5"},
+    {"answer_timeout_ms", "1500", "0x10"},
+    {"message_timeout_ms", "1500", "1500 "},
+    {"activity_timeout_ms", "1500", "two minutes"},
+    {"pong_timeout_ms", "1500", ""},
+    {"backoff_base_ms", "1500", "-5"},
+    {"backoff_max_ms", "1500", "99999999999999999999"},
+    {"message_bytes_max", "65536", "-1"},
+    {"client_event_bytes_max", "1024", "-1"},
+    {"outbound_bytes_max", "65536", "-1"},
+    {"queue_bytes_max", "65536", "-1"},
+    {"queue_records_max", "1024", "-1"},
+    {"records", "32766", "everything"},
+};
+
+#define EACH(row, table) for (const option_row *row = table; row < table + sizeof table / sizeof *table; row++)
+
+static void refuse_text(bird_options *options, const char *key, const char *value) {
+    bird_error *error = NULL;
+    CHECK_STATUS(bird_options_set(options, key, value, &error), BIRD_ERR_VALUE);
+    CHECK(is_named(error, key));
+    CHECK_STATUS(bird_options_set(options, key, value, NULL), BIRD_ERR_VALUE);
+}
+
+CASE(options_accept_every_key_and_refuse_bad_values) {
+    bird_options *options = new_options();
+    EACH(row, text_options) {
+        CHECK_STATUS(bird_options_set(options, row->key, row->good, NULL), BIRD_OK);
+        bird_error *error = NULL;
+        CHECK_STATUS(bird_options_set_int(options, row->key, 1, &error), BIRD_ERR_VALUE);
+        CHECK(is_named(error, row->key));
+        if (row->bad != NULL) {
+            refuse_text(options, row->key, row->bad);
+        }
+    }
+    EACH(row, flag_options) {
+        CHECK_STATUS(bird_options_set(options, row->key, row->good, NULL), BIRD_OK);
+        CHECK_STATUS(bird_options_set_int(options, row->key, 0, NULL), BIRD_OK);
+        CHECK_STATUS(bird_options_set_int(options, row->key, 1, NULL), BIRD_OK);
+        CHECK_STATUS(bird_options_set_int(options, row->key, 2, NULL), BIRD_ERR_VALUE);
+        refuse_text(options, row->key, row->bad);
+    }
+    EACH(row, number_options) {
+        CHECK_STATUS(bird_options_set(options, row->key, row->good, NULL), BIRD_OK);
+        CHECK_STATUS(bird_options_set_int(options, row->key, atoi(row->good), NULL), BIRD_OK);
+        CHECK_STATUS(bird_options_set_int(options, row->key, INT64_MIN, NULL), BIRD_ERR_VALUE);
+        refuse_text(options, row->key, row->bad);
+    }
+    bird_options_destroy(options);
+}
+
+CASE(options_refuse_unknown_keys) {
+    bird_options *options = new_options();
+    const char *unknown[] = {"", "App_Key", "app_key ", "ping", "\xff\xfe"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        bird_error *error = NULL;
+        CHECK_STATUS(bird_options_set(options, unknown[i], "1", &error), BIRD_ERR_OPTION);
+        CHECK_STATUS(bird_error_status(error), BIRD_ERR_OPTION);
+        bird_error_free(error);
+        CHECK_STATUS(bird_options_set_int(options, unknown[i], 1, NULL), BIRD_ERR_OPTION);
+    }
+    bird_options_destroy(options);
+}
+
+CASE(options_refuse_invalid_utf8) {
+    bird_options *options = new_options();
+    refuse_text(options, "app_key", "pk_\xc3");
+    bird_options_destroy(options);
+}
+
+CASE(options_headers_are_checked_and_kept_secret) {
+    bird_options *options = new_options();
+    CHECK_STATUS(bird_options_set_auth_header(options, "X-Token", "abc", NULL), BIRD_OK);
+    CHECK_STATUS(bird_options_set_auth_header(options, "x-token", "def", NULL), BIRD_OK);
+    CHECK_STATUS(bird_options_set_auth_header(options, "X-Empty", "", NULL), BIRD_OK);
+    const struct {
+        const char *name, *value;
+    } bad[] = {
+        {"", "hush"},
+        {"X Token", "hush"},
+        {"X:Token", "hush"},
+        {"X-Token\r\nEvil", "hush"},
+        {"X-Token", "hush\r\nEvil: 1"},
+        {"X-Token", "hush\n"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        bird_error *error = NULL;
+        const bird_status status = bird_options_set_auth_header(options, bad[i].name, bad[i].value, &error);
+        CHECK(status == BIRD_ERR_VALUE || status == BIRD_ERR_ARGUMENT);
+        CHECK_STATUS(bird_error_status(error), status);
+        CHECK(strlen(bird_error_message(error)) > 0);
+        CHECK(strstr(bird_error_message(error), "hush") == NULL);
+        bird_error_free(error);
+    }
+    bird_options_destroy(options);
+}
+
+CASE(options_are_copied_by_create) {
+    bird_options *options = new_options();
+    set_option(options, "app_key", "pk_demo");
+    set_option(options, "region", "eu1");
+    bird_client *first = NULL, *second = NULL;
+    CHECK_STATUS(bird_client_create(options, &first, NULL), BIRD_OK);
+    CHECK_STATUS(bird_client_create(options, &second, NULL), BIRD_OK);
+    CHECK(first != second);
+    set_option(options, "region", "us1");
+    bird_options_destroy(options);
+    CHECK_INT(client_state(first), BIRD_STATE_INITIALIZED);
+    CHECK_INT(client_state(second), BIRD_STATE_INITIALIZED);
+    CHECK_STATUS(bird_client_destroy(first), BIRD_OK);
+    CHECK_STATUS(bird_client_destroy(second), BIRD_OK);
+}
+
+CASE(create_names_the_option_that_is_missing) {
+    bird_client *client = NULL;
+    bird_error *error = NULL;
+
+    bird_options *options = new_options();
+    set_option(options, "region", "eu1");
+    CHECK_STATUS(bird_client_create(options, &client, &error), BIRD_ERR_VALUE);
+    CHECK(is_named(error, "app_key"));
+    CHECK(client == NULL);
+    bird_options_destroy(options);
+
+    options = new_options();
+    set_option(options, "app_key", "pk_demo");
+    error = NULL;
+    CHECK_STATUS(bird_client_create(options, &client, &error), BIRD_ERR_VALUE);
+    CHECK_INT(bird_error_area(error), BIRD_AREA_ARGUMENT);
+    CHECK(strstr(bird_error_message(error), "region") != NULL);
+    CHECK(strstr(bird_error_message(error), "ws_host") != NULL);
+    CHECK(strcmp(bird_error_field(error), "region") == 0 || strcmp(bird_error_field(error), "ws_host") == 0);
+    bird_error_free(error);
+    CHECK(client == NULL);
+    CHECK_STATUS(bird_client_create(options, &client, NULL), BIRD_ERR_VALUE);
+    bird_options_destroy(options);
+}
+
+/* Either the setter or create may be the one that refuses; both must name the option. */
+static void refuse_by_create(const char *key, const char *value) {
+    bird_options *options = new_options();
+    set_option(options, "app_key", "pk_demo");
+    if (strcmp(key, "region") != 0) {
+        set_option(options, "ws_host", "localhost:1");
+    }
+    bird_client *client = NULL;
+    bird_error *error = NULL;
+    bird_status status = bird_options_set(options, key, value, &error);
+    if (status == BIRD_OK) {
+        status = bird_client_create(options, &client, &error);
+    }
+    if (status != BIRD_ERR_VALUE || strcmp(bird_error_field(error), key) != 0) {
+        harness_fail(__FILE__, __LINE__, "%s=\"%s\" gave %s, field \"%s\"", key, value, bird_status_name(status),
+                     bird_error_field(error));
+    }
+    bird_error_free(error);
+    bird_options_destroy(options);
+}
+
+CASE(create_names_the_option_that_is_wrong) {
+    refuse_by_create("app_key", "");
+    refuse_by_create("region", "");
+    refuse_by_create("region", "mars1");
+    refuse_by_create("region", "eu1.evil.example");
+    refuse_by_create("ws_host", "");
+    refuse_by_create("ws_host", "two words");
+    refuse_by_create("ws_host", "wss://example.com");
+    refuse_by_create("ws_host", "example.com/path");
+    refuse_by_create("ws_host", "example.com:");
+    refuse_by_create("ws_host", "example.com:0");
+    refuse_by_create("ws_host", "example.com:65536");
+    refuse_by_create("ws_host", "example.com:http");
+    refuse_by_create("ws_host", "me@example.com");
+    refuse_by_create("ws_host", "example.com\r\nX-Evil: 1");
+    refuse_by_create("ws_host", "[::1");
+    refuse_by_create("address", "example.com");
+    refuse_by_create("address", "300.1.2.3");
+    refuse_by_create("auth_endpoint", "/bird/auth");
+    refuse_by_create("auth_endpoint", "ftp://example.com/auth");
+    refuse_by_create("auth_endpoint", "http://example.com/bird/auth");
+    refuse_by_create("auth_endpoint", "http://127.0.0.1/bird/auth"); /* allow_insecure is off */
+    refuse_by_create("member_auth_endpoint", "http://example.com/bird/auth/member");
+    refuse_by_create("proxy", "gopher://example.com");
+    refuse_by_create("delivery", "queue"); /* without bird_options_set_queue() */
+}
+
+CASE(create_accepts_plaintext_endpoints_only_on_loopback) {
+    const char *good[] = {"http://localhost:1/a", "http://127.0.0.1/a", "http://[::1]:9000/a", "https://example.com/a"};
+    const char *bad[] = {"http://127.0.0.2/a", "http://LOCALHOST/a", "http://localhost.evil.test/a",
+                         "http://0.0.0.0/a"};
+    for (int i = 0; i < 4; i++) {
+        bird_options *options = new_options();
+        set_option(options, "app_key", "pk_demo");
+        set_option(options, "region", "us1");
+        set_option(options, "allow_insecure", "1");
+        set_option(options, "auth_endpoint", good[i]);
+        bird_client *client = NULL;
+        CHECK_STATUS(bird_client_create(options, &client, NULL), BIRD_OK);
+        CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
+
+        bird_error *error = NULL;
+        bird_status status = bird_options_set(options, "auth_endpoint", bad[i], &error);
+        if (status == BIRD_OK) {
+            status = bird_client_create(options, &client, &error);
+        }
+        CHECK_STATUS(status, BIRD_ERR_VALUE);
+        CHECK(is_named(error, "auth_endpoint"));
+        bird_options_destroy(options);
+    }
+}
+
+static void see_client_tag(const bird_record *record, void *user_data) {
+    (void)user_data;
+    journal_add("%llu", (unsigned long long)record->client_tag);
+}
+
+EDGE_CASE(options_tag_is_on_every_record) {
+    bird_options *options = world_options(BIRD_DELIVERY_LOOP);
+    CHECK_STATUS(bird_options_set_tag(options, UINT64_MAX), BIRD_OK);
+    world w = world_open_with(BIRD_DELIVERY_LOOP, options);
+    uint64_t binding;
+    CHECK_STATUS(bird_client_observe(w.client, UINT64_MAX, see_client_tag, NULL, NULL, &binding, NULL), BIRD_OK);
+    CHECK_STATUS(bird_client_connect(w.client, NULL), BIRD_OK);
+    UNTIL(&w, client_state(w.client) == BIRD_STATE_CONNECTED && journal_count() >= 2);
+    world_close(&w);
+    for (int i = 0; i < journal_count(); i++) {
+        CHECK_TEXT(journal_entry(i), "18446744073709551615");
+    }
+}
+
+EDGE_CASE(options_queue_outlives_clients) {
+    bird_queue *queue = NULL;
+    CHECK_STATUS(bird_queue_create(&queue), BIRD_OK);
+    bird_client *client = client_from(world_options(BIRD_DELIVERY_QUEUE), queue);
+    CHECK_STATUS(bird_queue_destroy(queue), BIRD_ERR_BUSY);
+    CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
+    CHECK_STATUS(bird_queue_destroy(queue), BIRD_OK);
+    CHECK_STATUS(bird_queue_destroy(queue), BIRD_ERR_HANDLE);
+
+    bird_options *options = world_options(BIRD_DELIVERY_QUEUE);
+    CHECK_STATUS(bird_options_set_queue(options, queue), BIRD_ERR_HANDLE);
+    bird_options_destroy(options);
+}

@@ -1,0 +1,141 @@
+/* Sections statistics and process of the header, and what a host notices of the library. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+EDGE_CASE(statistics_count_what_happened) {
+    world w = world_open(BIRD_DELIVERY_LOOP);
+    bird_statistics s = {.struct_size = sizeof s};
+    CHECK_STATUS(bird_client_statistics(w.client, &s), BIRD_OK);
+    CHECK_INT(s.struct_size, sizeof s);
+    CHECK_INT(s.attempts + s.connects + s.bytes_received + s.bytes_sent + s.messages_received + s.messages_sent, 0);
+    world_connect(&w);
+    CHECK_STATUS(bird_client_statistics(w.client, &s), BIRD_OK);
+    CHECK_INT(s.attempts, 1);
+    CHECK_INT(s.connects, 1);
+    CHECK_INT(s.authorizations, 1);
+    CHECK_INT(s.messages_received, 2); /* handshake, success */
+    CHECK_INT(s.messages_sent, 1);
+    CHECK(s.bytes_received > 100 && s.bytes_sent > 100);
+
+    world_emit_event(&w, "private-control", "tick", "1");
+    world_emit_event(&w, "nowhere", "tick", "1");
+    world_emit(&w, "not JSON");
+    world_emit(&w, "[\"event\"]");
+    world_emit(&w, "{\"event\":5}");
+    world_settle(&w);
+    CHECK_STATUS(bird_client_statistics(w.client, &s), BIRD_OK);
+    CHECK_INT(s.events_delivered, 2); /* with the one of world_settle */
+    CHECK_INT(s.frames_unroutable, 1);
+    CHECK_INT(s.frames_malformed, 3);
+    CHECK_INT(s.client_events_lost, 0);
+
+    world_drop(&w);
+    UNTIL(&w, bird_client_statistics(w.client, &s) == BIRD_OK && s.connects == 2);
+    CHECK(s.attempts >= 2);
+    world_close(&w);
+}
+
+/* A program compiled with an older, smaller struct gets what it knows and nothing is written behind it. */
+CASE(statistics_respect_struct_size) {
+    bird_options *options = NULL;
+    CHECK_STATUS(bird_options_create(&options), BIRD_OK);
+    set_option(options, "app_key", "pk_demo");
+    set_option(options, "region", "eu1");
+    bird_client *client = client_from(options, NULL);
+    bird_statistics s;
+    memset(&s, 0x5a, sizeof s);
+    s.struct_size = offsetof(bird_statistics, messages_received);
+    CHECK_STATUS(bird_client_statistics(client, &s), BIRD_OK);
+    CHECK_INT(s.bytes_received, 0);
+    CHECK_INT(s.messages_received, 0x5a5a5a5a5a5a5a5a);
+    s.struct_size = 0;
+    CHECK_STATUS(bird_client_statistics(client, &s), BIRD_ERR_ARGUMENT);
+    CHECK_INT(s.messages_received, 0x5a5a5a5a5a5a5a5a);
+    CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
+}
+
+EDGE_CASE(delivery_threads_are_set_before_first_use) {
+    CHECK_STATUS(bird_set_delivery_threads(0), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_set_delivery_threads(65), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_set_delivery_threads(-1), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_set_delivery_threads(64), BIRD_OK);
+    CHECK_STATUS(bird_set_delivery_threads(1), BIRD_OK);
+    const int threads = count_threads();
+    world first = world_open(BIRD_DELIVERY_THREAD), second = world_open(BIRD_DELIVERY_THREAD);
+    world_connect(&first);
+    world_connect(&second);
+    world_settle(&first);
+    world_settle(&second);
+    CHECK_STATUS(bird_set_delivery_threads(2), BIRD_ERR_STATE);
+    CHECK_INT(count_threads(), threads + 2); /* the reactor and one delivery thread */
+    world_close(&first);
+    world_close(&second);
+}
+
+EDGE_CASE(client_is_a_good_guest) {
+    struct sigaction before, after;
+    sigset_t mask_before, mask_after;
+    CHECK(sigaction(SIGPIPE, NULL, &before) == 0 && pthread_sigmask(SIG_SETMASK, NULL, &mask_before) == 0);
+    world w = world_open(BIRD_DELIVERY_THREAD);
+    world_connect(&w);
+    CHECK(sigaction(SIGPIPE, NULL, &after) == 0 && pthread_sigmask(SIG_SETMASK, NULL, &mask_after) == 0);
+    CHECK(before.sa_handler == after.sa_handler);
+    CHECK(memcmp(&mask_before, &mask_after, sizeof mask_before) == 0);
+    for (int fd = 3; fd < 64; fd++) {
+        const int flags = fcntl(fd, F_GETFD);
+        CHECK(flags == -1 || (flags & FD_CLOEXEC) != 0);
+    }
+    /* A write to a connection that the edge has reset raises no signal. */
+    for (int round = 0; round < 5; round++) {
+        CHECK_STATUS(bird_channel_trigger(w.control, "client-reset", NULL, 0, NULL), BIRD_OK);
+        bird_statistics s = {.struct_size = sizeof s};
+        UNTIL(&w, bird_client_statistics(w.client, &s) == BIRD_OK && s.connects == (uint64_t)round + 2);
+        UNTIL(&w, channel_state(w.control) == BIRD_CHANNEL_SUBSCRIBED);
+    }
+    world_close(&w);
+}
+
+/* Waits for the threads of the library to end; they do so after the last client is gone. */
+static void until_threads_are(int wanted) {
+    world w = {.delivery = BIRD_DELIVERY_THREAD};
+    UNTIL(&w, count_threads() <= wanted);
+}
+
+MODE_CASE(client_comes_and_goes_without_a_trace) {
+    enum { ROUNDS = 1000, WARM_UP = 20 };
+    int fds = 0;
+    long memory = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        world w = world_open(harness_mode());
+        if (round % 10 == 0) {
+            world_connect(&w);
+        } else if (round % 10 == 1) {
+            CHECK_STATUS(bird_client_connect(w.client, NULL), BIRD_OK); /* destroyed while connecting */
+        }
+        world_close(&w);
+        if (round == WARM_UP) {
+            fds = count_fds();
+            memory = resident_kib();
+        }
+    }
+    CHECK_INT(count_fds(), fds);
+    CHECK(resident_kib() - memory < 8 * 1024);
+    printf("threads %d, memory %+ld KiB over %d rounds\n", count_threads(), resident_kib() - memory, ROUNDS - WARM_UP);
+}
+
+EDGE_CASE(reactor_ends_with_the_last_client) {
+    const int threads = count_threads();
+    for (int round = 0; round < 20; round++) {
+        world first = world_open(BIRD_DELIVERY_LOOP), second = world_open(BIRD_DELIVERY_LOOP);
+        world_connect(&first);
+        world_connect(&second);
+        CHECK_INT(count_threads(), threads + 1);
+        world_close(&first);
+        world_settle(&second);
+        world_close(&second);
+        until_threads_are(threads);
+    }
+}

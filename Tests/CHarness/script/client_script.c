@@ -1,0 +1,336 @@
+/*
+ * usage: client_script [KEY=VALUE | header:NAME=VALUE]...     options of the client; delivery is a queue that is drained
+ *
+ * Commands, one a line; every one is answered by {"reply": COMMAND, "status": ...}:
+ *   connect | disconnect | destroy | close MS | flush MS | wait STATE MS | storm THREADS
+ *   subscribe CHANNEL TAG | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin TAG FLAGS
+ *   grant REQUEST AUTH [MEMBER_DATA] | refuse REQUEST RETRIABLE MESSAGE
+ *   pause | resume                       stops and goes on draining
+ *   channel_state CHANNEL | roster CHANNEL | state | statistics
+ * The end of stdin destroys the client.
+ */
+#include "script.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json_line.h"
+
+#define CHANNELS_MAX 64
+#define REQUESTS_MAX 256
+#define STORM_THREADS_MAX 32
+#define LINE_BYTES_MAX 65536
+
+static bird_client *client;
+static bird_queue *queue;
+static bool is_paused, is_destroyed;
+
+static struct {
+    char name[168];
+    bird_channel *channel;
+} channels[CHANNELS_MAX];
+static int channel_count;
+
+static bird_request *requests[REQUESTS_MAX];
+static uint64_t request_count;
+
+static void give_up(const char *what) {
+    fprintf(stderr, "client_script: %s\n", what);
+    exit(2);
+}
+
+uint64_t keep_request(bird_request *request) {
+    if (request_count == REQUESTS_MAX) {
+        give_up("too many requests");
+    }
+    requests[request_count] = request;
+    return request_count++;
+}
+
+/* The newest reference for the name; NULL, which the library refuses, for an unknown one. */
+static bird_channel *channel_named(const char *name) {
+    for (int i = channel_count; i-- > 0;) {
+        if (strcmp(channels[i].name, name) == 0) {
+            return channels[i].channel;
+        }
+    }
+    return NULL;
+}
+
+static bird_status subscribe(const char *name, uint64_t tag, bird_error **error) {
+    bird_channel *channel = NULL;
+    const bird_status status = bird_client_subscribe(client, name, tag, &channel, error);
+    if (status != BIRD_OK || channel == channel_named(name)) {
+        return status;
+    }
+    if (channel_count == CHANNELS_MAX) {
+        give_up("too many channels");
+    }
+    snprintf(channels[channel_count].name, sizeof channels->name, "%s", name);
+    channels[channel_count++].channel = channel;
+    return status;
+}
+
+static void *connect_once(void *argument) {
+    (void)argument;
+    return (void *)(intptr_t)bird_client_connect(client, NULL);
+}
+
+static bird_status storm(int count) {
+    pthread_t threads[STORM_THREADS_MAX];
+    bird_status worst = BIRD_OK;
+    count = count < STORM_THREADS_MAX ? count : STORM_THREADS_MAX;
+    for (int i = 0; i < count; i++) {
+        if (pthread_create(&threads[i], NULL, connect_once, NULL) != 0) {
+            give_up("no thread");
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        void *status;
+        pthread_join(threads[i], &status);
+        worst = (intptr_t)status < worst ? (bird_status)(intptr_t)status : worst;
+    }
+    return worst;
+}
+
+static int32_t state_named(const char *name) {
+    for (int32_t state = BIRD_STATE_INITIALIZED; state <= BIRD_STATE_FAILED; state++) {
+        if (strcmp(bird_state_name(state), name) == 0) {
+            return state;
+        }
+    }
+    give_up("unknown state");
+    return -1;
+}
+
+/* The queries add fields to the reply. */
+static bird_status tell_state(void) {
+    int32_t state = -1;
+    const bird_status status = bird_client_state(client, &state);
+    json_string("state", bird_state_name(state));
+    return status;
+}
+
+static bird_status tell_channel_state(const char *name) {
+    int32_t state = -1;
+    const bird_status status = bird_channel_state(channel_named(name), &state);
+    json_number("state", state);
+    return status;
+}
+
+static bird_status tell_roster(const char *name) {
+    bird_members *members = NULL;
+    const bird_status status = bird_channel_members(channel_named(name), &members);
+    char ids[4096] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < bird_members_count(members) && length < sizeof ids - 130; i++) {
+        length += (size_t)sprintf(ids + length, "%s%s", i ? " " : "", bird_members_id(members, i));
+    }
+    json_string("members", ids);
+    bird_members_free(members);
+    return status;
+}
+
+static bird_status tell_statistics(void) {
+    bird_statistics s = {.struct_size = sizeof s};
+    const bird_status status = bird_client_statistics(client, &s);
+    json_unsigned("bytes_received", s.bytes_received);
+    json_unsigned("messages_received", s.messages_received);
+    json_unsigned("events_delivered", s.events_delivered);
+    json_unsigned("frames_malformed", s.frames_malformed);
+    json_unsigned("frames_unroutable", s.frames_unroutable);
+    json_unsigned("bytes_sent", s.bytes_sent);
+    json_unsigned("messages_sent", s.messages_sent);
+    json_unsigned("client_events_lost", s.client_events_lost);
+    json_unsigned("connects", s.connects);
+    json_unsigned("attempts", s.attempts);
+    json_unsigned("authorizations", s.authorizations);
+    json_unsigned("queue_records", s.queue_records);
+    json_unsigned("queue_bytes", s.queue_bytes);
+    json_unsigned("read_pauses", s.read_pauses);
+    return status;
+}
+
+static bird_status destroy(void) {
+    is_destroyed = true;
+    return bird_client_destroy(client);
+}
+
+static bird_request *request_numbered(const char *number) {
+    const uint64_t index = strtoull(number, NULL, 10);
+    return index < request_count ? requests[index] : NULL;
+}
+
+/* `rest` is what follows the first argument, up to the end of the line, or NULL. */
+static bird_status execute(const char *command, char *first, char *rest, bird_error **error) {
+    if (strcmp(command, "connect") == 0) {
+        return bird_client_connect(client, error);
+    } else if (strcmp(command, "disconnect") == 0) {
+        return bird_client_disconnect(client);
+    } else if (strcmp(command, "destroy") == 0) {
+        return destroy();
+    } else if (strcmp(command, "state") == 0) {
+        return tell_state();
+    } else if (strcmp(command, "statistics") == 0) {
+        return tell_statistics();
+    } else if (strcmp(command, "pause") == 0 || strcmp(command, "resume") == 0) {
+        is_paused = *command == 'p';
+        return BIRD_OK;
+    } else if (first == NULL) {
+        give_up("unknown command, or an argument is missing");
+    } else if (strcmp(command, "close") == 0) {
+        return bird_client_close(client, atoll(first));
+    } else if (strcmp(command, "flush") == 0) {
+        return bird_client_flush(client, atoll(first));
+    } else if (strcmp(command, "storm") == 0) {
+        return storm(atoi(first));
+    } else if (strcmp(command, "unsubscribe") == 0) {
+        return bird_channel_unsubscribe(channel_named(first));
+    } else if (strcmp(command, "channel_state") == 0) {
+        return tell_channel_state(first);
+    } else if (strcmp(command, "roster") == 0) {
+        return tell_roster(first);
+    } else if (rest == NULL) {
+        give_up("unknown command, or an argument is missing");
+    } else if (strcmp(command, "wait") == 0) {
+        return bird_client_wait(client, state_named(first), atoll(rest));
+    } else if (strcmp(command, "subscribe") == 0) {
+        return subscribe(first, strtoull(rest, NULL, 10), error);
+    } else if (strcmp(command, "signin") == 0) {
+        return bird_client_signin(client, (uint32_t)strtoul(rest, NULL, 10), strtoull(first, NULL, 10), error);
+    }
+    const char *second = strtok_r(rest, " ", &rest);
+    if (*rest == '\0') {
+        rest = NULL;
+    }
+    if (strcmp(command, "trigger") == 0) {
+        return bird_channel_trigger(channel_named(first), second, rest, BIRD_NUL, error);
+    } else if (strcmp(command, "grant") == 0) {
+        return bird_request_authorize(request_numbered(first), second, rest, NULL);
+    } else if (strcmp(command, "refuse") == 0) {
+        return bird_request_fail(request_numbered(first), atoi(second), rest);
+    }
+    give_up("unknown command");
+    return BIRD_ERR_ARGUMENT;
+}
+
+static void perform(char *line) {
+    char *rest;
+    const char *command = strtok_r(line, " ", &rest);
+    char *first = strtok_r(NULL, " ", &rest);
+    if (command == NULL) {
+        give_up("empty line");
+    }
+    bird_error *error = NULL;
+    json_begin();
+    json_string("reply", command);
+    const bird_status status = execute(command, first, *rest != '\0' ? rest : NULL, &error);
+    json_string("status", bird_status_name(status));
+    print_error(error);
+    json_end();
+    bird_error_free(error);
+}
+
+/* Performs the whole lines that stdin gives now; false at its end. */
+static bool read_commands(void) {
+    static char buffer[LINE_BYTES_MAX];
+    static size_t length;
+    const ssize_t count = read(STDIN_FILENO, buffer + length, sizeof buffer - length);
+    if (count <= 0) {
+        return false;
+    }
+    length += (size_t)count;
+    char *end;
+    while ((end = memchr(buffer, '\n', length)) != NULL) {
+        *end = '\0';
+        perform(buffer);
+        length -= (size_t)(end + 1 - buffer);
+        memmove(buffer, end + 1, length);
+    }
+    if (length == sizeof buffer) {
+        give_up("line too long");
+    }
+    return true;
+}
+
+static void drain(void) {
+    for (;;) {
+        bird_batch *batch = NULL;
+        const bird_record *records = NULL;
+        size_t count, stride;
+        if (bird_queue_drain(queue, &batch, &records, &count, &stride) != BIRD_OK) {
+            give_up("the queue cannot be drained");
+        }
+        if (count == 0) {
+            return;
+        }
+        for (size_t i = 0; i < count; i++) {
+            print_record((const void *)((const char *)records + i * stride));
+        }
+        bird_batch_release(batch);
+    }
+}
+
+static bird_status create(int count, char **settings, bird_error **error) {
+    bird_options *options = NULL;
+    bird_status status = bird_options_create(&options);
+    for (int i = 0; i < count && status == BIRD_OK; i++) {
+        char *value = strchr(settings[i], '=');
+        if (value == NULL) {
+            give_up("an option is KEY=VALUE");
+        }
+        *value++ = '\0';
+        status = strncmp(settings[i], "header:", 7) == 0
+                     ? bird_options_set_auth_header(options, settings[i] + 7, value, error)
+                     : bird_options_set(options, settings[i], value, error);
+    }
+    if (status == BIRD_OK) {
+        status = bird_options_set_queue(options, queue);
+    }
+    if (status == BIRD_OK) {
+        status = bird_client_create(options, &client, error);
+    }
+    bird_options_destroy(options);
+    return status;
+}
+
+int main(int count, char **settings) {
+    int32_t fd;
+    if (bird_queue_create(&queue) != BIRD_OK || bird_queue_fd(queue, &fd) != BIRD_OK) {
+        give_up("no queue");
+    }
+    bird_error *error = NULL;
+    const bird_status created = create(count - 1, settings + 1, &error);
+    json_begin();
+    json_string("reply", "create");
+    json_string("status", bird_status_name(created));
+    print_error(error);
+    json_end();
+    bird_error_free(error);
+    fflush(stdout);
+
+    bool is_open = created == BIRD_OK;
+    while (is_open) {
+        struct pollfd entries[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                                   {.fd = is_paused ? -1 : fd, .events = POLLIN}};
+        if (poll(entries, 2, -1) < 0) {
+            give_up("poll");
+        }
+        if (entries[1].revents != 0) {
+            drain();
+        }
+        if (entries[0].revents != 0) {
+            is_open = read_commands();
+        }
+        fflush(stdout);
+    }
+    if (created == BIRD_OK && !is_destroyed) {
+        bird_client_destroy(client);
+    }
+    return bird_queue_destroy(queue) == BIRD_OK ? 0 : 1;
+}

@@ -1,0 +1,110 @@
+/* How each record is printed. */
+#include "script.h"
+
+#include <string.h>
+
+#include "json_line.h"
+
+static const char *const kinds[] = {
+    "",
+    "event",
+    "subscribed",
+    "subscription_error",
+    "member_added",
+    "member_removed",
+    "connection_count",
+    "state",
+    "error",
+    "signin_error",
+    "completion",
+    "request",
+    "signed_in",
+    "connection_lost",
+    "connecting_in",
+};
+static const char *const data_kinds[] = {"none", "string", "value"};
+
+static void print_state(const bird_state_change *change) {
+    json_string("previous", bird_state_name(change->previous));
+    json_string("current", bird_state_name(change->current));
+    json_number("close_code", change->close_code);
+    json_number("attempt", change->attempt);
+    json_string("reason", bird_status_name(change->reason));
+    json_string("reason_text", change->reason_text);
+    json_number("delay_ms", change->delay_ms);
+    json_string("connection_id", change->connection_id);
+}
+
+static void print_subscription(const bird_subscription *subscription) {
+    json_number("is_resubscribe", subscription->is_resubscribe);
+    json_number("interrupted_ms", subscription->interrupted_ms);
+    json_number("will_retry", subscription->will_retry);
+    json_number("member_count", subscription->member_count);
+    json_string("my_id", subscription->my_id);
+    print_error(subscription->error);
+}
+
+static void print_question(const bird_question *question) {
+    json_unsigned("request", keep_request(question->request));
+    json_string("asks", question->request_kind == BIRD_REQUEST_AUTHORIZE_MEMBER ? "member" : "channel");
+    json_number("deadline_ms", question->deadline_ms);
+    json_string("connection_id", question->connection_id);
+    json_string("channel_name", question->channel_name);
+}
+
+static void print_completion(const bird_record *record, const bird_completion *completion) {
+    json_unsigned("tag", record->operation_tag);
+    json_string("operation", completion->operation == BIRD_OPERATION_SIGNIN ? "signin" : "subscribe");
+    json_string("status", bird_status_name(completion->status));
+    print_error(completion->error);
+}
+
+void print_record(const bird_record *record) {
+    json_begin();
+    json_string("record", record->kind < sizeof kinds / sizeof *kinds ? kinds[record->kind] : "unknown");
+    json_text("channel", record->channel_name, record->channel_name_length);
+    json_text("event", record->event, record->event_length);
+    json_string("data_kind", data_kinds[record->data_kind]);
+    json_text("data", record->data, record->data_length);
+    switch (record->kind) {
+    case BIRD_RECORD_SUBSCRIBED:
+    case BIRD_RECORD_SUBSCRIPTION_ERROR:
+        print_subscription(record->detail);
+        break;
+    case BIRD_RECORD_MEMBER_ADDED:
+    case BIRD_RECORD_MEMBER_REMOVED:
+    case BIRD_RECORD_SIGNED_IN:
+        json_string("member_id", ((const bird_member *)record->detail)->id);
+        break;
+    case BIRD_RECORD_STATE:
+    case BIRD_RECORD_CONNECTING_IN:
+        print_state(record->detail);
+        break;
+    case BIRD_RECORD_ERROR:
+    case BIRD_RECORD_SIGNIN_ERROR:
+        print_error(((const bird_failure *)record->detail)->error);
+        break;
+    case BIRD_RECORD_COMPLETION:
+        print_completion(record, record->detail);
+        break;
+    case BIRD_RECORD_REQUEST:
+        print_question(record->detail);
+        break;
+    }
+    json_end();
+}
+
+void print_error(const bird_error *error) {
+    if (error == NULL) {
+        return;
+    }
+    json_string("error", bird_status_name(bird_error_status(error)));
+    json_number("area", bird_error_area(error));
+    json_string("field", bird_error_field(error));
+    json_string("message", bird_error_message(error));
+    json_number("code", bird_error_code(error));
+    json_number("http_status", bird_error_http_status(error));
+    json_number("curl_code", bird_error_curl_code(error));
+    json_string("endpoint", bird_error_endpoint(error));
+    json_number("retriable", bird_error_retriable(error));
+}
