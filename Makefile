@@ -14,8 +14,7 @@ LIBRARY_FLAGS := -Ibuild/include -Lbuild/lib -Wl,-rpath,$(CURDIR)/build/lib -lbi
 export BIRDREALTIME_LIBRARY := $(CURDIR)/build/lib/libbirdrealtime.so
 
 EXAMPLES := $(patsubst %.c,build/%,$(wildcard examples/c/*.c))
-HARNESS_SOURCES := $(wildcard Tests/CHarness/*.c)
-HARNESS := $(if $(HARNESS_SOURCES),build/tests/harness)
+TEST_PROGRAMS := build/tests/harness build/tests/client_script
 BENCH_PEERS := flood_server limit_recv limit_walk
 BENCH_CLIENTS := client_loop client_queue
 BENCHES := $(addprefix build/bench/,$(BENCH_PEERS) $(BENCH_CLIENTS) count_alloc.so)
@@ -34,7 +33,7 @@ library: setup
 	@echo "library: build/lib/libbirdrealtime.so"
 	@scripts/build-library
 
-programs: $(EXAMPLES) $(HARNESS)
+programs: $(EXAMPLES) $(TEST_PROGRAMS)
 
 demo: programs ## start a local edge and watch C, Python and Swift programs talk through it
 	@examples/demo/run
@@ -75,9 +74,11 @@ build/examples/c/%: examples/c/%.c build/include/birdrealtime.h
 	@mkdir -p $(@D)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)
 
-build/tests/harness: $(HARNESS_SOURCES) $(wildcard Tests/CHarness/*.h) build/include/birdrealtime.h
+build/tests/harness: $(wildcard Tests/CHarness/*.c)
+build/tests/client_script: $(wildcard Tests/CHarness/script/*.c)
+$(TEST_PROGRAMS): $(wildcard Tests/CHarness/*.h Tests/CHarness/script/*.h) build/include/birdrealtime.h
 	@mkdir -p $(@D)
-	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(HARNESS_SOURCES) $(LIBRARY_FLAGS)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS)
 
 build/bench/%.so: Benchmarks/%.c
 	@mkdir -p $(@D)
