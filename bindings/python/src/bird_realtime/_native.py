@@ -1,0 +1,196 @@
+"""Calls into the library: a client's handles, the conversion of arguments and of errors."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Mapping
+from ctypes import byref, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
+from typing import Any
+
+from . import _abi, _records
+from ._library import library
+from .errors import BirdRealtimeError, ForkedClient, InvalidArgument, class_of
+from .options import Value
+
+_TEXT_SIZE = 256
+
+
+def text_argument(value: object, field: str) -> bytes:
+    """A str as the library takes it. A NUL would silently end it there."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{field} must be a str, not {type(value).__name__}", field=field)
+    if "\0" in value:
+        raise InvalidArgument(f"{field} contains a NUL character", field=field)
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{field} is not valid Unicode: {error}", field=field) from error
+
+
+class Batch:
+    """Records taken from the queue. They stay valid until the release; taking one up again goes on where it stopped."""
+
+    def __init__(self, native: Native, handle: c_void_p, records: Iterator[tuple[int, ...]]) -> None:
+        self._native = native
+        self._handle = handle
+        self.records = records
+
+    def release(self) -> None:
+        self._native.lib.bird_batch_release(self._handle)
+
+
+class Native:
+    """The handles of one client and its queue. Freed once, by the thread that delivers, or by none if another process
+    did."""
+
+    def __init__(self, app_key: str, options: Mapping[str, Value], auth_headers: Mapping[str, str]) -> None:
+        self.lib = library()
+        self.process_id = os.getpid()
+        self.client = c_void_p()
+        self.queue = c_void_p()
+        self.is_destroyed = False
+        self._channels: dict[int, c_void_p] = {}
+        settings = c_void_p()
+        self.check(self.lib.bird_options_create(byref(settings)))
+        try:
+            self._configure(settings, app_key, options, auth_headers)
+            self.check(self.lib.bird_queue_create(byref(self.queue)))
+            try:
+                self.check(self.lib.bird_options_set_queue(settings, self.queue))
+                self.call("bird_client_create", settings, byref(self.client))
+            except BaseException:
+                self.lib.bird_queue_destroy(self.queue)
+                raise
+        finally:
+            self.lib.bird_options_destroy(settings)
+
+    def _configure(
+        self, settings: c_void_p, app_key: str, options: Mapping[str, Value], auth_headers: Mapping[str, str]
+    ) -> None:
+        for key, value in {"app_key": app_key, **options}.items():
+            if isinstance(value, int):
+                self.call("bird_options_set_int", settings, key.encode(), value)
+            else:
+                self.call("bird_options_set", settings, key.encode(), text_argument(value, key))
+        for name, value in auth_headers.items():
+            self.call(
+                "bird_options_set_auth_header",
+                settings,
+                text_argument(name, "auth_headers"),
+                text_argument(value, "auth_headers"),
+            )
+
+    @property
+    def is_forked(self) -> bool:
+        """True in a process that got this client by fork: its threads are not here, and its locks may be held for
+        ever."""
+        return os.getpid() != self.process_id
+
+    def check_process(self) -> None:
+        if self.is_forked:
+            raise ForkedClient(f"this client was created in process {self.process_id}; create one after the fork")
+
+    def call(self, function: str, *arguments: Any) -> None:
+        """Calls a function that ends with an error out-parameter."""
+        error = c_void_p()
+        status = getattr(self.lib, function)(*arguments, byref(error))
+        if status != _abi.BIRD_OK:
+            failure = self.failure(error.value, status)
+            self.lib.bird_error_free(error)
+            raise failure
+
+    def check(self, status: int, hint: str = "") -> None:
+        """Raises what a status means; hint says more than the status can."""
+        if status != _abi.BIRD_OK:
+            raise self.failure(None, status, hint)
+
+    def failure(self, error: int | None, status: int, hint: str = "") -> BirdRealtimeError:
+        """The exception of a bird_error (borrowed), or of a bare status when there is none."""
+        lib = self.lib
+        if not error:
+            message = hint or lib.bird_status_message(status).decode()
+            return class_of(status)(message, status=status, retriable=status == _abi.BIRD_ERR_FULL)
+        status = lib.bird_error_status(error)
+        return class_of(status)(
+            lib.bird_error_message(error).decode(),
+            status=status,
+            area=_abi.AREA_NAMES.get(lib.bird_error_area(error), ""),
+            field=lib.bird_error_field(error).decode(),
+            code=lib.bird_error_code(error) or None,
+            http_status=lib.bird_error_http_status(error) or None,
+            curl_code=lib.bird_error_curl_code(error) or None,
+            endpoint=lib.bird_error_endpoint(error).decode(),
+            retriable=bool(lib.bird_error_retriable(error)),
+        )
+
+    def number(self, function: str, handle: c_void_p) -> int:
+        value = c_int32()
+        self.check(getattr(self.lib, function)(handle, byref(value)))
+        return value.value
+
+    def text(self, function: str, handle: c_void_p) -> str:
+        size = _TEXT_SIZE
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            length = c_size_t()
+            status = getattr(self.lib, function)(handle, buffer, size, byref(length))
+            if status != _abi.BIRD_ERR_SPACE:
+                self.check(status)
+                return buffer.raw[: length.value].decode()
+            size = length.value + 1
+
+    def intern(self, event: bytes) -> int:
+        event_id = c_uint32()
+        self.call("bird_client_intern", self.client, event, byref(event_id))
+        return event_id.value
+
+    def hold(self, channel: c_void_p, tag: int) -> None:
+        """Takes over a reference to a channel, whose records carry this tag from now on."""
+        self._channels[channel.value or 0] = channel
+        self.check(self.lib.bird_channel_set_tag(channel, tag))
+
+    def give_back(self, channel: c_void_p) -> None:
+        if self._channels.pop(channel.value or 0, None) is not None:
+            self.lib.bird_channel_release(channel)
+
+    def wait(self, timeout_ms: int) -> bool:
+        """Waits for records; False: there are none, the time has passed or wake() was called."""
+        status: int = self.lib.bird_queue_wait(self.queue, timeout_ms)
+        if status == _abi.BIRD_ERR_TIMEOUT:
+            return False
+        self.check(status)
+        return True
+
+    def wake(self) -> None:
+        self.lib.bird_queue_wake(self.queue)
+
+    def take(self) -> Batch | None:
+        """The oldest batch that waits, if any."""
+        batch, records, count, stride = c_void_p(), c_void_p(), c_size_t(), c_size_t()
+        self.check(self.lib.bird_queue_drain(self.queue, byref(batch), byref(records), byref(count), byref(stride)))
+        if not batch:
+            return None
+        return Batch(self, batch, _records.decode(records.value or 0, count.value, stride.value))
+
+    def answer(self, request: int, auth: str, member_data: str | None, shared_secret: str | None) -> int:
+        def optional(value: str | None) -> bytes | None:
+            return None if value is None else value.encode()
+
+        status: int = self.lib.bird_request_authorize(
+            request, auth.encode(), optional(member_data), optional(shared_secret)
+        )
+        return status
+
+    def refuse(self, request: int, message: str, retriable: bool) -> int:
+        status: int = self.lib.bird_request_fail(request, retriable, c_char_p(message.encode(errors="replace")))
+        return status
+
+    def destroy(self) -> None:
+        """Ends the client at once. Nothing else may be draining the queue."""
+        if not self.is_destroyed:
+            self.is_destroyed = True
+            for channel in list(self._channels.values()):
+                self.give_back(channel)
+            self.lib.bird_client_destroy(self.client)
+            self.lib.bird_queue_destroy(self.queue)

@@ -1,0 +1,179 @@
+"""Channels as the program sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ctypes import c_void_p
+from typing import TYPE_CHECKING, Any
+
+from . import _abi, _json
+from ._native import text_argument
+from .bindings import Bindings, GloballyBindable
+from .errors import BirdRealtimeError, InvalidArgument, NotSubscribed, NotSupported, TimedOut
+from .events import Event
+from .stream import EventStream
+
+if TYPE_CHECKING:
+    from .client import BirdRealtime
+
+_NOTHING: Any = object()
+
+
+class Channel(GloballyBindable):
+    """A subscription and its handlers. It survives reconnects; ``unsubscribe`` ends it."""
+
+    def __init__(self, client: BirdRealtime, name: str, tag: int) -> None:
+        super().__init__(client._lock)
+        self._client = client
+        self._handle: c_void_p | None = None
+        self._tag = tag
+        #: for each bound event the bindings to run, and those for every other application event
+        self._routes: dict[str, Bindings] = {}
+        self._default_route: Bindings = ()
+        self.name = name
+        #: why the subscription failed, None while it has not
+        self.error: BirdRealtimeError | None = None
+        self._changed()
+
+    @property
+    def state(self) -> str:
+        """idle, authorizing, pending, subscribed, failed or unsubscribed, at this moment."""
+        # The lock: subscribe() may not have returned yet while its first record is delivered.
+        with self._lock:
+            handle = self._handle
+        if handle is None:
+            return "unsubscribed" if self.error is None else "failed"
+        return self._client._channel_state(handle)
+
+    @property
+    def subscribed(self) -> bool:
+        return self.state == "subscribed"
+
+    def trigger(self, event: str, data: object = _NOTHING, *, raw: bytes | None = None) -> bool:
+        """Sends a client event ("client-...") to the other subscribers; data is any JSON value, or raw its bytes.
+
+        True: accepted, which is not yet sent; an event not written when the connection is lost is never replayed.
+        NotSubscribed: not subscribed (yet, or not again); QueueFull: try later; InvalidArgument: a name or payload that
+        cannot be sent; NotSupported: not on this kind of channel.
+        """
+        payload = raw if data is _NOTHING else _json.encode(data, "data")
+        if raw is not None and not isinstance(raw, bytes):
+            raise InvalidArgument(f"raw must be bytes, not {type(raw).__name__}", field="raw")
+        name = text_argument(event, "event")
+        self._client._trigger(self._live_handle(), name, payload)
+        return True
+
+    def unsubscribe(self) -> None:
+        """Ends the subscription and removes its handlers. Subscribe again for a new channel."""
+        self._client._unsubscribe(self)
+
+    def wait_subscribed(self, timeout: float | None = None) -> None:
+        """Waits until the channel is subscribed. Raises why it failed, or TimedOut after timeout seconds."""
+        if not self._client._wait(lambda: self.subscribed or self._is_over(), timeout):
+            raise TimedOut(f"{self.name} was not subscribed within {timeout} s")
+        if not self.subscribed:
+            raise self.error or self._client._ended() or NotSubscribed(f"{self.name} was unsubscribed")
+
+    def events(self, timeout: float | None = None) -> EventStream:
+        """The channel's application events from now on, in a for loop; with a timeout it ends after that many seconds
+        without one. Raises why no more can come if the subscription or the connection has failed for good."""
+        return EventStream(self, self._client, timeout, self._is_over, lambda: self.error or self._client._ended())
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    def _is_over(self) -> bool:
+        """Nothing more can come; a failure counts once its record, which says why, has been delivered."""
+        state = self.state
+        return state == "unsubscribed" or (state == "failed" and self.error is not None) or self._client._is_over()
+
+    def _live_handle(self) -> c_void_p:
+        with self._lock:
+            handle = self._handle
+        if handle is None:
+            raise self.error or NotSubscribed(
+                f"{self.name} was unsubscribed; subscribe again for a new channel",
+                status=_abi.BIRD_ERR_UNSUBSCRIBED,
+            )
+        return handle
+
+    def _prepare(self, event: str) -> None:
+        self._client._prepare(event)
+
+    def _changed(self) -> None:
+        wide = self._client
+        default = self._global + wide._global
+        names = self._named.keys() | wide._named.keys()
+        self._default_route = default
+        self._routes = {name: self._of_event(name) + default for name in names}
+
+    def _of_event(self, name: str) -> Bindings:
+        return self._named.get(name, ()) + self._client._named.get(name, ())
+
+    def _end(self) -> None:
+        """Nothing is delivered any more."""
+        self._handle = None
+        self.unbind()
+
+    def _reset(self) -> None:
+        """The connection has gone, and what the edge told us about the channel with it."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} {self.state}>"
+
+
+class PresenceChannel(Channel):
+    """A channel that knows who is there. Inside a handler the roster is that of its event."""
+
+    def __init__(self, client: BirdRealtime, name: str, tag: int) -> None:
+        super().__init__(client, name, tag)
+        self._members: dict[str, Any] = {}
+        #: the member id of this connection, None when not subscribed
+        self.my_id: str | None = None
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """member_id -> member_info (None if there is none), in order of arrival: a copy."""
+        return dict(self._members)
+
+    @property
+    def me(self) -> Any:
+        """The member_info of this connection's member, None when not subscribed."""
+        return self._members.get(self.my_id or "")
+
+    def _load(self, payload: Any, my_id: str | None) -> None:
+        self._members = dict(roster(payload))
+        self.my_id = my_id
+
+    def _reset(self) -> None:
+        self._members = {}
+        self.my_id = None
+
+    def _end(self) -> None:
+        super()._end()
+        self._reset()
+
+
+class MemberChannel(Channel):
+    """``bird.member``: events sent to the member signed in. It can be bound before signin."""
+
+    def trigger(self, event: str, data: object = _NOTHING, *, raw: bytes | None = None) -> bool:
+        raise NotSupported("client events cannot be sent on the member channel")
+
+    def unsubscribe(self) -> None:
+        raise NotSupported("the member channel belongs to the signin and cannot be unsubscribed")
+
+
+def roster(payload: Any) -> Iterable[tuple[str, Any]]:
+    """(id, info) of each member in a success payload. Ids may be numbers; an id without info has None."""
+    presence = payload.get("presence") if isinstance(payload, dict) else None
+    if not isinstance(presence, dict):
+        return
+    ids, infos = presence.get("ids"), presence.get("hash")
+    for member_id in ids if isinstance(ids, list) else ():
+        if isinstance(member_id, (str, int, float)) and not isinstance(member_id, bool):
+            key = str(member_id)
+            yield key, infos.get(key) if isinstance(infos, dict) else None

@@ -1,0 +1,369 @@
+"""The synchronous client."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Mapping
+from ctypes import byref, c_void_p, sizeof
+from typing import TYPE_CHECKING, Callable
+
+from . import _abi
+from . import options as _options
+from ._native import Native, text_argument
+from .authorization import Authorization, Authorizer, MemberAuthorizer
+from .bindings import GloballyBindable
+from .channel import Channel, MemberChannel, PresenceChannel
+from .connection import STATES, Connection
+from .delivery import WAIT_SLICE_MS, Delivery
+from .errors import BirdRealtimeError, CalledInHandler, Closed, InvalidArgument, TimedOut
+from .events import Member, SubscriptionFailed, member_of
+from .router import Completion, HandlerErrorHook, HandlerErrors, Router
+from .statistics import Statistics
+from .stream import EventStream
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Unpack
+
+#: the edge is given this long to answer the close frame; close() cannot be interrupted meanwhile
+CLOSE_ANSWER_MS = 500
+
+
+class BirdRealtime(GloballyBindable):
+    """A connection to Bird Realtime, its channels and handlers.
+
+    ``app_key`` and one of ``region`` and ``ws_host`` are required. The keyword ``options`` are those of ``Options``,
+    by the names of the C library. It connects at once unless ``auto_connect`` is false.
+
+    ``authorizer(channel_name, connection_id)`` and ``member_authorizer(connection_id)`` replace the endpoints: they
+    return the backend's answer, a dict with "auth" and, where it belongs, "member_data" and "shared_secret". They run
+    where handlers run; to deny they raise AuthorizationError. An OSError, or an exception with a true ``retriable``,
+    is asked again.
+
+    Handlers run one after the other on a thread of the client; with ``thread=False`` they run on the thread that calls
+    ``run_forever`` or another waiting method. An exception of a handler is logged and given to
+    ``on_handler_error(exception, event)``.
+
+    Close it, or use it in a with statement. It must not be used in a forked child (ForkedClient).
+    """
+
+    def __init__(
+        self,
+        app_key: str,
+        *,
+        authorizer: Authorizer | None = None,
+        member_authorizer: MemberAuthorizer | None = None,
+        auth_headers: Mapping[str, str] | None = None,
+        auto_connect: bool = True,
+        thread: bool = True,
+        on_handler_error: HandlerErrorHook | None = None,
+        **options: Unpack[_options.Options],
+    ) -> None:
+        super().__init__(threading.RLock())
+        values = _options.checked(options)
+        for key, function in (("authorizer", authorizer), ("member_authorizer", member_authorizer)):
+            if function is not None:
+                if not callable(function):
+                    raise InvalidArgument(f"{key} must be a function, not {function!r}", field=key)
+                values[key] = True
+        errors = HandlerErrors(on_handler_error)
+        self._native = Native(app_key, values, auth_headers or {})
+        self._is_closed = False
+        self._tags = itertools.count(1)
+        self.connection = Connection(self._lock, self._state, lambda: self._text("bird_client_connection_id"))
+        authorization = Authorization(self._native, authorizer, member_authorizer, errors.report)
+        self._router = Router(self.connection, authorization, errors, self._native.failure)
+        self._delivery = Delivery(self._native, self._router, thread)
+        self._finalizer = weakref.finalize(self, _collected, self._delivery, app_key)
+        # The exit hook of the delivery ends clients that are still there; they are not reported as forgotten.
+        self._finalizer.atexit = False
+        #: events sent to the member signed in
+        self.member = self._member_channel()
+        if auto_connect:
+            self.connect()
+
+    # --------------------------------------------------------------------------------------------- connection ----
+
+    def connect(self) -> None:
+        """Opens a connection, now if one is only planned. No effect when connecting or connected."""
+        self._check_usable()
+        # An earlier refusal is over, though the record that says so is still to come.
+        self.connection.error = None
+        self._native.call("bird_client_connect", self._native.client)
+
+    def disconnect(self) -> None:
+        """Closes the connection and plans nothing; channels and handlers stay for a later ``connect``."""
+        self._check_usable()
+        self._native.check(self._native.lib.bird_client_disconnect(self._native.client))
+
+    def wait_until(self, state: str, timeout: float | None = None) -> None:
+        """Waits until the connection is, or has meanwhile been, in this state. TimedOut after timeout seconds;
+        ConnectionFailed if the edge refuses the connection and another state was asked for."""
+        if state not in STATES:
+            raise InvalidArgument(f"no state {state!r}; there are {', '.join(sorted(STATES))}", field="state")
+        seen: list[object] = []
+        self.connection.bind(state, seen.append)
+        try:
+            reached = self._wait(lambda: bool(seen) or self.connection.state == state or self._is_over(), timeout)
+        finally:
+            self.connection.unbind(state, seen.append)
+        if not reached:
+            raise TimedOut(f"the connection was not {state} within {timeout} s; it is {self.connection.state}")
+        if not seen and self.connection.state != state:
+            raise self._ended() or _closed()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Waits until everything triggered so far has been written to the socket. TimedOut after timeout seconds."""
+        self._check_usable()
+        self._native.check(self._flush(timeout), f"not everything was written within {timeout} s")
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Sends what is queued, closes the connection and ends the client; afterwards no handler is called. It waits at
+        most timeout seconds for the network and for a handler that is running. In a handler it does not wait."""
+        if self._native.is_forked:
+            self._delivery.abandon()
+            self._finalizer.detach()
+            return
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._finalizer.detach()
+        lib, client = self._native.lib, self._native.client
+        deadline = time.monotonic() + timeout
+        if self._delivery.is_in_handler:
+            lib.bird_client_close(client, 0)
+            with self._lock:
+                self._router.silence()
+            self._delivery.end(0)
+            return
+        try:
+            self._flush(timeout)
+            lib.bird_client_close(client, min(CLOSE_ANSWER_MS, _left_ms(deadline)))
+        finally:
+            self._delivery.end(max(0.0, deadline - time.monotonic()))
+
+    def __enter__(self) -> BirdRealtime:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ----------------------------------------------------------------------------------------------- channels ----
+
+    @property
+    def channels(self) -> dict[str, Channel]:
+        """The channels by name: a copy."""
+        with self._lock:
+            return dict(self._router.channels)
+
+    def subscribe(self, name: str) -> Channel:
+        """The channel of this name, subscribed now and on each later connection; the same one when called again.
+
+        A name that the protocol does not allow gives a channel in the state failed; its ``error`` is also told by
+        ``bird:subscription_error`` and by the connection's ``error`` event.
+        """
+        text = text_argument(name, "name")
+        self._check_usable()
+        with self._lock:
+            channel = self._router.channels.get(name)
+            is_new = channel is None
+            if channel is None:
+                kind = PresenceChannel if name.startswith("presence-") else Channel
+                channel = kind(self, name, next(self._tags))
+                # Before the library knows it: the answer may be delivered before this call returns.
+                self._router.channels[name] = self._router.by_tag[channel._tag] = channel
+            handle = c_void_p()
+            try:
+                self._native.call("bird_client_subscribe", self._native.client, text, 0, byref(handle))
+            except BirdRealtimeError as error:
+                if is_new:
+                    self._forget(channel)
+                if error.status != _abi.BIRD_ERR_NAME:
+                    raise
+                self._fail(channel, error)
+                return channel
+            if is_new:
+                self._native.hold(handle, channel._tag)
+                channel._handle = handle
+            else:
+                # One counted reference per channel is enough.
+                self._native.lib.bird_channel_release(handle)
+            return channel
+
+    def unsubscribe(self, name: str) -> None:
+        """Ends the subscription of this name, if there is one, and removes the channel's handlers."""
+        channel = self.channels.get(name)
+        if channel is not None:
+            channel.unsubscribe()
+
+    def events(self, timeout: float | None = None) -> EventStream:
+        """The application events of all channels from now on, in a for loop; with a timeout it ends after that many
+        seconds without one. Raises ConnectionFailed if the edge refuses the connection."""
+        return EventStream(self, self, timeout, self._is_over, self._ended)
+
+    def run_forever(self) -> None:
+        """Runs handlers on the calling thread until the client is closed. ConnectionFailed: the edge refused it."""
+        with self._delivery.thread_paused():
+            self._wait(self._is_over, None)
+        failure = self._ended()
+        if failure is not None:
+            raise failure
+
+    # ------------------------------------------------------------------------------------------------- signin ----
+
+    def signin(self, *, refresh: bool = False, timeout: float | None = None) -> Member:
+        """Signs in as a member, now and again on each later connection, and waits for the answer. refresh signs in
+        again although signed in (for a changed watchlist). Raises why it failed, or TimedOut after timeout
+        seconds."""
+        self._check_usable()
+        if self._delivery.is_in_handler:
+            raise CalledInHandler("signin() waits for its answer; call it outside of handlers")
+        completion, tag = Completion(), next(self._tags)
+        self._router.completions[tag] = completion
+        try:
+            flags = _abi.BIRD_SIGNIN_REFRESH if refresh else 0
+            self._native.call("bird_client_signin", self._native.client, flags, tag)
+            if not self._wait(lambda: completion.is_done or self._is_closed, timeout):
+                raise TimedOut(f"no answer to the signin within {timeout} s")
+        finally:
+            self._router.completions.pop(tag, None)
+        if completion.error is not None:
+            raise completion.error
+        if not completion.is_done:
+            raise _closed()
+        return member_of(completion.payload)
+
+    @property
+    def member_id(self) -> str | None:
+        """The id of the member signed in at this moment, None when there is none."""
+        return self._text("bird_client_member_id")
+
+    def statistics(self) -> Statistics:
+        """Counters and gauges of this moment."""
+        self._check_usable()
+        counters = _abi.StatisticsCounters(struct_size=sizeof(_abi.StatisticsCounters))
+        self._native.check(self._native.lib.bird_client_statistics(self._native.client, byref(counters)))
+        return Statistics(*(getattr(counters, name) for name in Statistics._fields))
+
+    # ------------------------------------------------------------------------------------------- for channels ----
+
+    def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
+        self._native.check_process()
+        return self._delivery.wait_for(is_done, timeout)
+
+    def _is_over(self) -> bool:
+        """Nothing more can come: closed, or refused by the edge and told so."""
+        return self._is_closed or self.connection.error is not None
+
+    def _ended(self) -> BirdRealtimeError | None:
+        return self.connection.error
+
+    def _prepare(self, event: str) -> None:
+        """From now on records with this event carry a number instead of a name to decode."""
+        text = text_argument(event, "event")
+        self._check_usable()
+        self._router.names[self._native.intern(text)] = event
+
+    def _changed(self) -> None:
+        for channel in self._router.by_tag.values():
+            channel._changed()
+
+    def _trigger(self, channel: c_void_p, event: bytes, payload: bytes | None) -> None:
+        self._check_usable()
+        length = 0 if payload is None else len(payload)
+        self._native.call("bird_channel_trigger", channel, event, payload, length)
+
+    def _channel_state(self, channel: c_void_p) -> str:
+        self._native.check_process()
+        number = _abi.BIRD_CHANNEL_UNSUBSCRIBED
+        if not self._is_closed:
+            number = self._native.number("bird_channel_state", channel)
+        return _abi.CHANNEL_STATE_NAMES.get(number, f"state {number}")
+
+    def _unsubscribe(self, channel: Channel) -> None:
+        self._native.check_process()
+        with self._lock:
+            handle = channel._handle
+            self._forget(channel)
+            channel._end()
+            if handle is not None and not self._is_closed:
+                status = self._native.lib.bird_channel_unsubscribe(handle)
+                self._native.give_back(handle)
+                if status != _abi.BIRD_ERR_UNSUBSCRIBED:
+                    self._native.check(status)
+
+    # ------------------------------------------------------------------------------------------------ private ----
+
+    def _check_usable(self) -> None:
+        self._native.check_process()
+        if self._is_closed:
+            raise _closed()
+
+    def _state(self) -> str:
+        self._native.check_process()
+        if self._is_closed:
+            return "disconnected"
+        number = self._native.number("bird_client_state", self._native.client)
+        return _abi.STATE_NAMES.get(number, f"state {number}")
+
+    def _text(self, function: str) -> str | None:
+        self._native.check_process()
+        return None if self._is_closed else self._native.text(function, self._native.client) or None
+
+    def _flush(self, timeout: float | None) -> int:
+        """The status of bird_client_flush, waiting in slices for the sake of Ctrl-C."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            slice_ms = WAIT_SLICE_MS if deadline is None else min(WAIT_SLICE_MS, _left_ms(deadline))
+            status: int = self._native.lib.bird_client_flush(self._native.client, slice_ms)
+            if status != _abi.BIRD_ERR_TIMEOUT or slice_ms == 0:
+                return status
+
+    def _member_channel(self) -> MemberChannel:
+        channel = MemberChannel(self, "", next(self._tags))
+        handle = c_void_p()
+        self._native.check(self._native.lib.bird_client_member_channel(self._native.client, byref(handle)))
+        self._native.hold(handle, channel._tag)
+        channel._handle = handle
+        self._router.by_tag[channel._tag] = channel
+        return channel
+
+    def _forget(self, channel: Channel) -> None:
+        self._router.by_tag.pop(channel._tag, None)
+        if self._router.channels.get(channel.name) is channel:
+            del self._router.channels[channel.name]
+
+    def _fail(self, channel: Channel, error: BirdRealtimeError) -> None:
+        channel.error = error
+
+        def tell() -> None:
+            self._router.emit_channel(channel, SubscriptionFailed(channel, error, will_retry=False))
+            self._router.emit_connection("error", error)
+
+        self._delivery.post(tell)
+
+
+def _closed() -> Closed:
+    return Closed("the client is closed")
+
+
+def _left_ms(deadline: float) -> int:
+    return max(0, int((deadline - time.monotonic()) * 1000))
+
+
+def _collected(delivery: Delivery, app_key: str) -> None:
+    """The client was garbage-collected without having been closed."""
+    if not delivery.is_forked:
+        warnings.warn(f"unclosed BirdRealtime client of app {app_key}", ResourceWarning, stacklevel=2)
+    delivery.abandon()

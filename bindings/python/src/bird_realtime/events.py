@@ -1,0 +1,124 @@
+"""What handlers receive. Every handler is called with exactly one of these, or with an exception of errors.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi, _json
+from .errors import BirdRealtimeError
+
+if TYPE_CHECKING:
+    from .channel import Channel
+
+
+class Member(NamedTuple):
+    """A person of the application: of a presence channel's roster, or the one signed in."""
+
+    member_id: str
+    member_info: Any = None
+
+
+def member_of(member_data: bytes) -> Member:
+    """The member that a signin's member_data names."""
+    data = _json.parse(member_data.decode())
+    return Member(str(data["member_id"]), data.get("member_info"))
+
+
+class StateChange(NamedTuple):
+    """A transition of the connection, or (``connecting_in``) the announcement of the next attempt."""
+
+    previous: str
+    current: str
+    #: status of the cause, 0 for the program's own calls
+    reason: int
+    reason_text: str
+    #: WebSocket close code, None if there was none
+    code: int | None
+    #: attempts since the last handshake
+    attempt: int
+    #: seconds until the next attempt, None if none is planned
+    delay: float | None
+    #: None unless connected
+    connection_id: str | None
+
+
+class Event:
+    """An event of a channel. ``data`` is parsed when first asked for; ``raw`` is what arrived, untouched."""
+
+    __slots__ = ("_data", "_data_kind", "channel", "name", "raw")
+
+    _data: Any
+
+    def __init__(self, name: str, channel: Channel, raw: bytes, data_kind: int) -> None:
+        self.name = name
+        self.channel = channel
+        #: the payload's bytes with the wire's one level of string encoding undone; empty if there is none
+        self.raw = raw
+        self._data_kind = data_kind
+
+    @property
+    def data(self) -> Any:
+        """The payload: the parsed value if it is JSON, else the text; None if there is none."""
+        try:
+            return self._data
+        except AttributeError:
+            self._data = self._parse()
+            return self._data
+
+    @property
+    def text(self) -> str:
+        """The payload as text, unparsed."""
+        return self.raw.decode()
+
+    def _parse(self) -> Any:
+        if self._data_kind == _abi.BIRD_DATA_NONE:
+            return None
+        text = self.text
+        try:
+            return _json.parse(text)
+        except ValueError:
+            return text
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} on {self.channel.name!r}, {len(self.raw)} bytes>"
+
+
+class SubscriptionSucceeded(Event):
+    """``bird:subscription_succeeded``. Nothing is replayed: refetch what may have been missed in ``interrupted``
+    seconds."""
+
+    __slots__ = ("interrupted", "is_resubscribe", "members", "my_id")
+
+    def __init__(
+        self, channel: Channel, raw: bytes, data_kind: int, *, is_resubscribe: bool, interrupted: float
+    ) -> None:
+        super().__init__("bird:subscription_succeeded", channel, raw, data_kind)
+        self.is_resubscribe = is_resubscribe
+        self.interrupted = interrupted
+        #: presence channels: the roster and the member id of this connection
+        self.members: dict[str, Any] = {}
+        self.my_id: str | None = None
+
+
+class SubscriptionFailed(Event):
+    """``bird:subscription_error``: ``error`` is the cause; ``will_retry`` is true if the library tries again by
+    itself."""
+
+    __slots__ = ("error", "will_retry")
+
+    def __init__(self, channel: Channel, error: BirdRealtimeError, *, will_retry: bool) -> None:
+        super().__init__("bird:subscription_error", channel, b"", _abi.BIRD_DATA_NONE)
+        self.error = error
+        self.will_retry = will_retry
+        self._data = {"error": error.message, "endpoint": error.endpoint, "status": error.http_status}
+
+
+class MemberEvent(Event):
+    """``bird:member_added`` or ``bird:member_removed``: ``member`` has come or gone."""
+
+    __slots__ = ("member",)
+
+    def __init__(self, name: str, channel: Channel, raw: bytes, data_kind: int, member_id: str) -> None:
+        super().__init__(name, channel, raw, data_kind)
+        self.member = Member(member_id, self._parse())
+        self._data = self.member._asdict()

@@ -1,0 +1,277 @@
+"""Takes decoded records to the handlers: the hot path, and what each other kind of record does on its way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from ctypes import string_at
+from typing import Callable, NamedTuple
+
+from . import _abi
+from .authorization import Authorization
+from .bindings import Bindings
+from .channel import Channel, PresenceChannel
+from .connection import Connection
+from .errors import BirdRealtimeError
+from .events import Event, MemberEvent, StateChange, SubscriptionFailed, SubscriptionSucceeded, member_of
+
+logger = logging.getLogger("bird_realtime")
+
+HandlerErrorHook = Callable[[Exception, object], object]
+#: (bird_error or 0, status) -> exception
+Failure = Callable[[int, int], BirdRealtimeError]
+
+
+class Fields(NamedTuple):
+    """A record as _records.decode gives it."""
+
+    kind: int
+    channel_tag: int
+    channel_name: int
+    event: int
+    data: int
+    data_length: int
+    channel_name_length: int
+    event_length: int
+    event_id: int
+    data_kind: int
+    operation_tag: int
+    detail: int
+
+    @property
+    def payload(self) -> bytes:
+        return string_at(self.data, self.data_length) if self.data_length else b""
+
+
+class Completion:
+    """The end of an operation, once it has come."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.error: BirdRealtimeError | None = None
+        self.payload = b""
+
+
+class HandlerErrors:
+    """Exceptions of handlers: logged, given to the program's hook, and never in the way of other handlers."""
+
+    def __init__(self, hook: HandlerErrorHook | None) -> None:
+        self._hook = hook
+
+    def report(self, error: BaseException, argument: object) -> None:
+        logger.error("A handler failed on %r", argument, exc_info=error)
+        if self._hook is None or not isinstance(error, Exception):
+            return
+        try:
+            self._hook(error, argument)
+        except Exception:
+            logger.exception("on_handler_error failed")
+
+
+class Router:
+    """The tables by which records find their handlers. Only the delivering thread calls ``deliver``."""
+
+    def __init__(
+        self, connection: Connection, authorization: Authorization, errors: HandlerErrors, failure: Failure
+    ) -> None:
+        self.channels: dict[str, Channel] = {}
+        self.by_tag: dict[int, Channel] = {}
+        #: names of interned events
+        self.names: dict[int, str] = {}
+        self.completions: dict[int, Completion] = {}
+        self._connection = connection
+        self._authorization = authorization
+        self.errors = errors
+        self._failure = failure
+        self._is_silent = False
+        self._others: dict[int, Callable[[Fields], None]] = {
+            _abi.BIRD_RECORD_SUBSCRIBED: self._subscribed,
+            _abi.BIRD_RECORD_SUBSCRIPTION_ERROR: self._subscription_failed,
+            _abi.BIRD_RECORD_MEMBER_ADDED: self._member_added,
+            _abi.BIRD_RECORD_MEMBER_REMOVED: self._member_removed,
+            _abi.BIRD_RECORD_CONNECTION_COUNT: self._connection_count,
+            _abi.BIRD_RECORD_STATE: self._state_changed,
+            _abi.BIRD_RECORD_ERROR: self._connection_error,
+            _abi.BIRD_RECORD_SIGNIN_ERROR: self._signin_failed,
+            _abi.BIRD_RECORD_COMPLETION: self._completed,
+            _abi.BIRD_RECORD_REQUEST: self._asked,
+            _abi.BIRD_RECORD_SIGNED_IN: self._signed_in,
+            _abi.BIRD_RECORD_CONNECTION_LOST: self._connection_lost,
+            _abi.BIRD_RECORD_CONNECTING_IN: self._connecting_in,
+        }
+
+    def silence(self) -> None:
+        """No handler is called any more."""
+        self._is_silent = True
+        self.by_tag.clear()
+        self.channels.clear()
+
+    def deliver(self, records: Iterator[tuple[int, ...]]) -> None:
+        """Runs the handlers of each record. An exception that is no Exception (Ctrl-C) leaves it; calling it again with
+        the same iterator goes on behind the record that was interrupted."""
+        by_tag = self.by_tag
+        names = self.names
+        for record in records:
+            if record[0] != _abi.BIRD_RECORD_EVENT:
+                other = self._others.get(record[0])
+                if other is not None and not self._is_silent:
+                    other(Fields._make(record))
+                continue
+            _, tag, _, event, data, data_length, _, event_length, event_id, data_kind, _, _ = record
+            channel = by_tag.get(tag) or self._channel(Fields._make(record))
+            if channel is None:
+                continue
+            name = names.get(event_id)
+            if name is None:
+                name = string_at(event, event_length).decode()
+            route = channel._routes.get(name)
+            if route is None:
+                route = channel._default_route
+            if not route:
+                continue
+            argument = Event(name, channel, string_at(data, data_length) if data_length else b"", data_kind)
+            for binding in route:
+                handler = binding.handler
+                if handler is not None:
+                    try:
+                        handler(argument)
+                    except Exception as error:
+                        self.errors.report(error, argument)
+
+    def emit(self, bindings: Bindings, argument: object) -> bool:
+        """Runs handlers; False if there was none."""
+        was_called = False
+        for binding in bindings:
+            handler = binding.handler
+            if handler is not None:
+                was_called = True
+                try:
+                    handler(argument)
+                except Exception as error:
+                    self.errors.report(error, argument)
+        return was_called
+
+    def emit_connection(self, event: str, argument: object) -> None:
+        was_called = self.emit(self._connection._named.get(event, ()), argument)
+        if isinstance(argument, BirdRealtimeError) and not was_called:
+            logger.warning("%s without a handler: %s", event, argument)
+
+    def emit_channel(self, channel: Channel, event: Event) -> None:
+        was_called = self.emit(channel._of_event(event.name), event)
+        if isinstance(event, SubscriptionFailed) and not was_called:
+            logger.warning("%s: %s", channel.name, event.error)
+
+    def _channel(self, fields: Fields) -> Channel | None:
+        """The channel of a record; one that was made before the channel had its tag is found by name."""
+        if fields.channel_tag:
+            return self.by_tag.get(fields.channel_tag)
+        return self.channels.get(string_at(fields.channel_name, fields.channel_name_length).decode())
+
+    def _subscribed(self, fields: Fields) -> None:
+        channel = self._channel(fields)
+        if channel is None:
+            return
+        detail = _abi.SubscriptionDetail.from_address(fields.detail)
+        event = SubscriptionSucceeded(
+            channel,
+            fields.payload,
+            fields.data_kind,
+            is_resubscribe=bool(detail.is_resubscribe),
+            interrupted=detail.interrupted_ms / 1000,
+        )
+        channel.error = None
+        if isinstance(channel, PresenceChannel):
+            channel._load(event.data, _text(detail.my_id) or None)
+            event.members = channel.members
+            event.my_id = channel.my_id
+        self.emit_channel(channel, event)
+
+    def _subscription_failed(self, fields: Fields) -> None:
+        channel = self._channel(fields)
+        if channel is None:
+            return
+        detail = _abi.SubscriptionDetail.from_address(fields.detail)
+        error = self._failure(detail.error or 0, _abi.BIRD_ERR_DENIED)
+        channel._reset()
+        channel.error = error
+        self.emit_channel(channel, SubscriptionFailed(channel, error, will_retry=bool(detail.will_retry)))
+
+    def _member_event(self, name: str, channel: Channel, fields: Fields) -> MemberEvent:
+        member_id = _text(_abi.MemberDetail.from_address(fields.detail).id)
+        return MemberEvent(name, channel, fields.payload, fields.data_kind, member_id)
+
+    def _member_added(self, fields: Fields) -> None:
+        channel = self._channel(fields)
+        if isinstance(channel, PresenceChannel):
+            event = self._member_event("bird:member_added", channel, fields)
+            channel._members[event.member.member_id] = event.member.member_info
+            self.emit_channel(channel, event)
+
+    def _member_removed(self, fields: Fields) -> None:
+        channel = self._channel(fields)
+        if isinstance(channel, PresenceChannel):
+            event = self._member_event("bird:member_removed", channel, fields)
+            channel._members.pop(event.member.member_id, None)
+            self.emit_channel(channel, event)
+
+    def _connection_count(self, fields: Fields) -> None:
+        channel = self._channel(fields)
+        if channel is not None:
+            self.emit_channel(channel, Event("bird:connection_count", channel, fields.payload, fields.data_kind))
+
+    def _state_changed(self, fields: Fields) -> None:
+        change = _state_change(fields.detail)
+        self._connection._note(change)
+        if change.current not in ("connecting", "connected"):
+            for channel in list(self.channels.values()):
+                channel._reset()
+        self.emit_connection("state_change", change)
+        self.emit_connection(change.current, change)
+
+    def _connecting_in(self, fields: Fields) -> None:
+        self.emit_connection("connecting_in", _state_change(fields.detail))
+
+    def _connection_lost(self, fields: Fields) -> None:
+        self.emit_connection("connection_lost", None)
+
+    def _connection_error(self, fields: Fields) -> None:
+        detail = _abi.FailureDetail.from_address(fields.detail)
+        self.emit_connection("error", self._failure(detail.error or 0, _abi.BIRD_ERR_SERVER))
+
+    def _signin_failed(self, fields: Fields) -> None:
+        detail = _abi.FailureDetail.from_address(fields.detail)
+        self.emit_connection("signin_error", self._failure(detail.error or 0, _abi.BIRD_ERR_AUTH))
+
+    def _signed_in(self, fields: Fields) -> None:
+        self.emit_connection("signed_in", member_of(fields.payload))
+
+    def _completed(self, fields: Fields) -> None:
+        completion = self.completions.pop(fields.operation_tag, None)
+        if completion is None:
+            return
+        detail = _abi.CompletionDetail.from_address(fields.detail)
+        if detail.status != _abi.BIRD_OK:
+            completion.error = self._failure(detail.error or 0, detail.status)
+        completion.payload = fields.payload
+        completion.is_done = True
+
+    def _asked(self, fields: Fields) -> None:
+        self._authorization.answer(_abi.QuestionDetail.from_address(fields.detail))
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode()
+
+
+def _state_change(address: int) -> StateChange:
+    detail = _abi.StateChangeDetail.from_address(address)
+    return StateChange(
+        previous=_abi.STATE_NAMES.get(detail.previous, f"state {detail.previous}"),
+        current=_abi.STATE_NAMES.get(detail.current, f"state {detail.current}"),
+        reason=detail.reason,
+        reason_text=_text(detail.reason_text),
+        code=detail.close_code or None,
+        attempt=detail.attempt,
+        delay=None if detail.delay_ms < 0 else detail.delay_ms / 1000,
+        connection_id=_text(detail.connection_id) or None,
+    )

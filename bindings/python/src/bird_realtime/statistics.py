@@ -1,0 +1,33 @@
+"""Counters of a client."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Statistics(NamedTuple):
+    """Counters since the client was created, and gauges of now: those of the header's bird_statistics."""
+
+    bytes_received: int
+    messages_received: int
+    #: application events handed to the delivery
+    events_delivered: int
+    #: messages that are no JSON object with a string event
+    frames_malformed: int
+    #: events for channels not subscribed here
+    frames_unroutable: int
+    bytes_sent: int
+    messages_sent: int
+    #: client events accepted by trigger, not written when the connection went
+    client_events_lost: int
+    #: handshakes
+    connects: int
+    #: connections tried
+    attempts: int
+    authorizations: int
+    #: gauge: records not yet delivered
+    queue_records: int
+    #: gauge: their bytes
+    queue_bytes: int
+    #: times that reading paused for slow handlers
+    read_pauses: int
