@@ -51,6 +51,7 @@ class ClientSocket:
         self._wake = asyncio.Event()
         self._closing = False
         self._abort_timer: asyncio.TimerHandle | None = None
+        self._on_overflow: Callable[[], None] | None = None
         self._writer = asyncio.get_running_loop().create_task(self._write())
 
     def send_text(self, payload: bytes) -> None:
@@ -82,8 +83,14 @@ class ClientSocket:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
         self._transport.abort()
 
-    async def run(self, on_message: Callable[[Message], None]) -> tuple[int, str]:
-        """Reads until the stream ends; the close code and reason that the client sent."""
+    async def run(
+        self, on_message: Callable[[Message], None], on_overflow: Callable[[], None] | None = None
+    ) -> tuple[int, str]:
+        """Reads until the stream ends; the close code and reason that the client sent.
+
+        `on_overflow` is called once when the client reads so slowly that the edge closes the connection.
+        """
+        self._on_overflow = on_overflow
         try:
             return await self._read(on_message)
         finally:
@@ -121,6 +128,8 @@ class ClientSocket:
         if self._outbox and self._outbox_bytes + size > self._outbox_limit_bytes:
             self._clear()
             self.close(OVERFLOW_CODE, "outgoing buffer is full")
+            if self._on_overflow is not None:
+                asyncio.get_running_loop().call_soon(self._on_overflow)
             return
         self._outbox.append((kind, payload))
         self._outbox_bytes += size

@@ -48,7 +48,8 @@ class ControlApi:
 def _describe(method: Any) -> dict[str, Any]:
     summary = (inspect.getdoc(method) or "").partition("\n")[0]
     parameters = {
-        name: str(parameter).partition(": ")[2] for name, parameter in inspect.signature(method).parameters.items()
+        name: str(parameter.annotation) + ("" if parameter.default is parameter.empty else f" = {parameter.default!r}")
+        for name, parameter in inspect.signature(method).parameters.items()
     }
     return {"summary": summary, "arguments": parameters}
 

@@ -76,7 +76,13 @@ class Edge:
                 return await self._upgrade(request, path)
             return await self._answer(request, path)
         except Unreadable as error:
-            return respond(json_reply(error.status, {"error": str(error)}))
+            return respond(self._refusal(request, error))
+
+    def _refusal(self, request: web.Request, error: Unreadable) -> Reply:
+        if not request.raw_path.startswith("/v1/"):
+            return json_reply(error.status, {"error": str(error)})
+        type_ = "payload_too_large_error" if error.status == 413 else "bad_request_error"
+        return self.rest.refuse(RestError(error.status, type_, str(error)))
 
     async def _upgrade(self, request: web.Request, path: tuple[str, ...]) -> web.StreamResponse:
         self.journal.add("upgrade", text=request.raw_path)
@@ -101,13 +107,9 @@ class Edge:
         return respond(json_reply(404, {"error": "nothing here; see /_edge/ for the test controls"}))
 
     async def _rest(self, request: web.Request) -> web.StreamResponse:
-        self.journal.add("rest", text=f"{request.method} {request.raw_path}")
-        try:
-            call = await read_call(request, REST_BODY_LIMIT_BYTES)
-        except Unreadable as error:
-            type_ = "payload_too_large_error" if error.status == 413 else "bad_request_error"
-            return respond(self.rest.refuse(RestError(error.status, type_, str(error))))
+        call = await read_call(request, REST_BODY_LIMIT_BYTES)
         reply = self.rest.admit(call, time.monotonic())
+        self.journal.add("rest", text=f"{request.method} {request.raw_path}")
         if reply is None:
             fault = self.faults.take_http(Target.REST)
             response = None if fault is None else await suffer(request, fault, self._stopping)

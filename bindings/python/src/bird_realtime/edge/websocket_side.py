@@ -80,13 +80,16 @@ class WebSocketSide:
             watchdog.feed()
             self._receive(connection_id, message)
 
+        def leave() -> None:
+            self.apply(self._hub.leave(connection_id, time.monotonic()))
+
         code, reason = 0, ""
         try:
-            code, reason = await socket.run(receive)
+            code, reason = await socket.run(receive, on_overflow=leave)
         finally:
             deadline.cancel()
             watchdog.stop()
-            self.apply(self._hub.leave(connection_id, time.monotonic()))
+            leave()
             del self.sockets[connection_id]
             self._journal.add("closed", connection_id, f"{code} {reason}".strip())
 
