@@ -27,10 +27,13 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def post(url: str, body: Any, timeout_s: float = TIMEOUT_S, **headers: str) -> tuple[int, str, Any]:
+def post(url: str, body: Any, *, member: str | None = None, timeout_s: float = TIMEOUT_S) -> tuple[int, str, Any]:
     """Status, text and headers of the answer; redirects are not followed."""
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-    request = urllib.request.Request(url, payload, {"content-type": "application/json", **headers})  # noqa: S310
+    headers = {"content-type": "application/json"}
+    if member is not None:
+        headers["authorization"] = f"Bearer {member}"
+    request = urllib.request.Request(url, payload, headers)  # noqa: S310
     opener = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=timeout_s) as response:
@@ -40,8 +43,8 @@ def post(url: str, body: Any, timeout_s: float = TIMEOUT_S, **headers: str) -> t
             return error.code, error.read().decode(), error.headers
 
 
-def authorized(edge: EdgeServer, body: Any, **headers: str) -> Any:
-    status, text, _ = post(edge.auth_endpoint, body, **headers)
+def authorized(edge: EdgeServer, body: Any, member: str | None = None) -> Any:
+    status, text, _ = post(edge.auth_endpoint, body, member=member)
     assert status == 200, text
     return json.loads(text)
 
@@ -50,11 +53,11 @@ def test_what_it_signs_is_accepted(edge: EdgeServer, connect: Connect) -> None:
     client = connect()
     for channel in ("private-a", "presence-a", "private-encrypted-a"):
         body = {"connection_id": client.connection_id, "channel_name": channel}
-        answer = authorized(edge, body, authorization="Bearer m_7")
+        answer = authorized(edge, body, member="m_7")
         answer.pop("shared_secret", None)
         client.send("bird:subscribe", {"channel": channel, **answer})
         assert client.receive()["event"] == "bird_internal:subscription_succeeded"
-    _, text, _ = post(edge.member_auth_endpoint, {"connection_id": client.connection_id}, authorization="Bearer m_7")
+    _, text, _ = post(edge.member_auth_endpoint, {"connection_id": client.connection_id}, member="m_7")
     client.send("bird:signin", json.loads(text))
     assert client.receive()["event"] == "bird:signin_success"
     assert edge.connections()[0].member_id == "m_7"
@@ -62,7 +65,7 @@ def test_what_it_signs_is_accepted(edge: EdgeServer, connect: Connect) -> None:
 
 def test_fields_per_kind(edge: EdgeServer) -> None:
     assert authorized(edge, CHANNEL).keys() == {"auth"}
-    presence = authorized(edge, {**CHANNEL, "channel_name": "presence-a"}, authorization="Bearer m_7")
+    presence = authorized(edge, {**CHANNEL, "channel_name": "presence-a"}, member="m_7")
     assert json.loads(presence["member_data"]) == {"member_id": "m_7", "member_info": {"name": "m_7"}}
     vault = {**CHANNEL, "channel_name": "private-encrypted-vault"}
     edge.set_encryption_master_key(bytes(range(32)))
@@ -74,13 +77,13 @@ def test_fields_per_kind(edge: EdgeServer) -> None:
 def test_members(start_edge: StartEdge) -> None:
     edge = start_edge(EdgeConfig(members={"m_7": {"name": "Noor"}, "m_8": None}))
 
-    def member(**headers: str) -> Any:
-        status, text, _ = post(edge.member_auth_endpoint, {"connection_id": "1.1"}, **headers)
+    def member(name: str | None = None) -> Any:
+        status, text, _ = post(edge.member_auth_endpoint, {"connection_id": "1.1"}, member=name)
         return json.loads(json.loads(text)["member_data"]) if status == 200 else status
 
     assert member() == {"member_id": "m_7", "member_info": {"name": "Noor"}}
-    assert member(authorization="Bearer m_8") == {"member_id": "m_8", "member_info": None}
-    assert member(authorization="Bearer m_9") == 403
+    assert member("m_8") == {"member_id": "m_8", "member_info": None}
+    assert member("m_9") == 403
     edge.set_member("m_9", {"name": "Sol"}, default=True)
     assert member() == {"member_id": "m_9", "member_info": {"name": "Sol"}}
 

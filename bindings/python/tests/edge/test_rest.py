@@ -24,6 +24,12 @@ class Http:
         self._edge = edge
         self.connection = http.client.HTTPConnection(edge.host, edge.port, timeout=TIMEOUT_S)
 
+    def __enter__(self) -> Http:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.connection.close()
+
     def call(
         self, method: str, path: str, body: Any = None, *, app_id: str | None = None, **headers: str | None
     ) -> tuple[int, Any]:
@@ -52,9 +58,8 @@ class Http:
 
 @pytest.fixture
 def rest(edge: EdgeServer) -> Iterator[Http]:
-    client = Http(edge)
-    yield client
-    client.connection.close()
+    with Http(edge) as client:
+        yield client
 
 
 def error_of(answer: tuple[int, Any], status: int, type_: str) -> dict[str, Any]:
@@ -82,9 +87,9 @@ def test_bad_credentials(rest: Http, headers: dict[str, str | None]) -> None:
 
 
 def test_a_configured_api_key_is_the_only_one(start_edge: StartEdge) -> None:
-    client = Http(start_edge(EdgeConfig(api_key="bk_eu1_mine")))
-    error_of(client.call("GET", "/channels"), 401, "auth_error")
-    assert client.call("GET", "/channels", authorization="Bearer bk_eu1_mine") == (200, {"data": []})
+    with Http(start_edge(EdgeConfig(api_key="bk_eu1_mine"))) as client:
+        error_of(client.call("GET", "/channels"), 401, "auth_error")
+        assert client.call("GET", "/channels", authorization="Bearer bk_eu1_mine") == (200, {"data": []})
 
 
 def test_unknown_apps_and_paths(rest: Http) -> None:
@@ -224,11 +229,10 @@ def test_a_refused_request_gives_its_key_back(rest: Http) -> None:
 
 def test_a_request_in_progress_refuses_its_twin(rest: Http, edge: EdgeServer) -> None:
     edge.fail_http("rest", hang=True, times=1)
-    twin = Http(edge)
     body = {"event": "x", "channels": ["a"]}
 
     def hang() -> None:
-        with pytest.raises((http.client.HTTPException, OSError)):
+        with Http(edge) as twin, pytest.raises((http.client.HTTPException, OSError)):
             twin.publish(body, idempotency_key="k")
 
     hanging = threading.Thread(target=hang)

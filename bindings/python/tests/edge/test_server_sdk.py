@@ -135,9 +135,7 @@ def test_the_signature_of_the_sdk_is_accepted(sdk: Bird, connect: Connect) -> No
     authorization = sdk.realtime.authorize_channel(
         connection_id=client.connection_id, channel_name="presence-lobby", member_data=member_data
     )
-    client.send(
-        "bird:subscribe", {"channel": "presence-lobby", "auth": authorization["auth"], "member_data": member_data}
-    )
+    client.send("bird:subscribe", {"channel": "presence-lobby", "member_data": member_data, **authorization})
     assert client.receive()["event"] == "bird_internal:subscription_succeeded"
 
 
