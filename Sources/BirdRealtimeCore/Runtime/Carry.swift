@@ -1,0 +1,40 @@
+import Glibc
+
+/// The beginning of a message whose rest has not come yet, kept from one read to the next. The memory stays while there is traffic and
+/// is given back when the connection is idle.
+struct Carry: ~Copyable {
+    private(set) var base: UnsafeMutableRawPointer?
+    private(set) var capacity = 0
+    private(set) var count = 0
+
+    deinit { base?.deallocate() }
+
+    mutating func keep(_ bytes: UnsafeRawBufferPointer) {
+        grow(to: bytes.count)
+        if let base, let source = bytes.baseAddress { memmove(base, source, bytes.count) }
+        count = bytes.count
+    }
+
+    /// Makes room for a message of `total` bytes, of which `count` are here.
+    mutating func grow(to total: Int) {
+        guard total > capacity else { return }
+        let larger = UnsafeMutableRawPointer.allocate(byteCount: total + 64, alignment: 64)
+        if let base {
+            memcpy(larger, base, count)
+            base.deallocate()
+        }
+        base = larger
+        capacity = total
+    }
+
+    mutating func added(_ bytes: Int) { count += bytes }
+
+    mutating func clear() { count = 0 }
+
+    mutating func giveBack() {
+        guard count == 0 else { return }
+        base?.deallocate()
+        base = nil
+        capacity = 0
+    }
+}

@@ -1,0 +1,145 @@
+import CBirdRealtimeABI
+import Glibc
+import Synchronization
+
+/// A channel that the program holds, from subscribe to unsubscribe, across connections.
+/// `@unchecked Sendable`: immutable but for atomics, and for what the client's lock guards.
+package final class Channel: @unchecked Sendable {
+    package let client: Client
+    package let name: String
+    package let kind: ChannelKind
+    package let isMemberChannel: Bool
+    let nameCString: UnsafePointer<CChar>
+    let nameLength: Int
+    let scope = BindingScope()
+    private let stateValue = Atomic<Int32>(ChannelState.idle.rawValue)
+    private let tagValue = Atomic<UInt64>(0)
+    private let unsubscribed = Atomic<Bool>(false)
+    /// Guarded by the client's lock.
+    private var roster = Roster()
+    /// References that the program holds; guarded by the client's lock. The handle lives while this is not 0 or the channel is registered.
+    private var references = 0
+    package private(set) var handle: UInt = 0
+
+    init(client: Client, name: String, isMemberChannel: Bool) {
+        self.client = client
+        self.name = name
+        self.isMemberChannel = isMemberChannel
+        kind = ChannelKind.of(name)
+        let bytes = Array(name.utf8)
+        let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
+        for (position, byte) in bytes.enumerated() { buffer[position] = CChar(bitPattern: byte) }
+        buffer[bytes.count] = 0
+        nameCString = UnsafePointer(buffer)
+        nameLength = bytes.count
+        handle = Handles.register(self, as: .channel)
+    }
+
+    deinit { nameCString.deallocate() }
+
+    var reference: ChannelReference {
+        ChannelReference(bits: UInt64(UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())))
+    }
+
+    /// The channel behind a reference that the session gave back; the driver keeps it alive.
+    @inline(__always)
+    static func at(_ reference: ChannelReference) -> Unmanaged<Channel>? {
+        UnsafeRawPointer(bitPattern: UInt(reference.bits)).map { Unmanaged<Channel>.fromOpaque($0) }
+    }
+
+    package var state: ChannelState {
+        if unsubscribed.load(ordering: .acquiring) { return .unsubscribed }
+        return ChannelState(rawValue: stateValue.load(ordering: .acquiring)) ?? .idle
+    }
+
+    func setState(_ state: ChannelState) { stateValue.store(state.rawValue, ordering: .releasing) }
+
+    @inline(__always)
+    package var tag: UInt64 { tagValue.load(ordering: .relaxed) }
+    package func setTag(_ tag: UInt64) { tagValue.store(tag, ordering: .relaxed) }
+
+    package var isUnsubscribed: Bool { unsubscribed.load(ordering: .acquiring) }
+
+    // MARK: References (the client's lock is held)
+
+    func addReference() { references += 1 }
+    var isReferenced: Bool { references > 0 }
+    func dropReference() {
+        if references > 0 { references -= 1 }
+    }
+
+    /// False if it was already.
+    func markUnsubscribed() -> Bool { !unsubscribed.exchange(true, ordering: .acquiringAndReleasing) }
+
+    /// Gives one reference of the program's back.
+    package func release() {
+        let isOver = client.lock.withLock {
+            dropReference()
+            return !isReferenced && (isUnsubscribed || client.isEnding)
+        }
+        if isOver { Handles.release(handle, .channel) }
+    }
+
+    // MARK: Presence
+
+    func updateRoster(_ change: (inout Roster) -> Void) { client.lock.withLock { change(&roster) } }
+
+    package var members: [Member] { client.lock.withLock { roster.members } }
+    package var memberCount: Int { client.lock.withLock { roster.members.count } }
+    package var myID: String { client.lock.withLock { roster.myID } }
+
+    // MARK: Calls of the program
+
+    /// Binds a handler for an event, nil: for every application event. Throws after running the destructor if refused.
+    package func bind(
+        _ event: UnsafeRawBufferPointer?, _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?,
+        destructor: Destructor?
+    ) throws(Fault) -> UInt64 {
+        try client.bind(event, in: scope, of: self, handler, userData: userData, destructor: destructor)
+    }
+
+    package func unsubscribe() throws(Fault) {
+        guard !isMemberChannel else {
+            throw Fault(BIRD_ERR_UNSUPPORTED, .channel, field: "channel", "The member channel follows the signin.")
+        }
+        try client.unsubscribe(self)
+    }
+
+    /// Queues a client event (Bird protocol 14).
+    package func trigger(_ event: String, _ data: UnsafeRawBufferPointer?) throws(Fault) {
+        guard !client.isClosed else { throw Client.closedFault }
+        guard !isUnsubscribed else {
+            throw Fault(
+                BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel",
+                "The channel was unsubscribed; subscribe again for a new reference.")
+        }
+        switch kind {
+        case .private, .presence: break
+        default:
+            throw Fault(
+                BIRD_ERR_UNSUPPORTED, .channel, field: "channel",
+                "Client events exist on private and presence channels only, not on \(name).")
+        }
+        guard event.hasPrefix("client-"), event.count <= 200 else {
+            throw Fault(
+                BIRD_ERR_NAME, .argument, field: "event",
+                "The name of a client event starts with \"client-\" and has at most 200 characters.")
+        }
+        if let data {
+            guard data.count <= client.options.clientEventBytesMax else {
+                throw Fault(
+                    BIRD_ERR_SIZE, .argument, field: "client_event_bytes_max",
+                    "The data has \(data.count) bytes, client_event_bytes_max is \(client.options.clientEventBytesMax).")
+            }
+            guard JSONValidator.isValue(data) else {
+                throw Fault(BIRD_ERR_PAYLOAD, .argument, field: "data", "The data of a client event must be one JSON value.")
+            }
+        }
+        guard state == .subscribed else {
+            throw Fault(
+                BIRD_ERR_NOT_SUBSCRIBED, .channel, field: "channel",
+                "\(name) is not subscribed now; wait for bird:subscription_succeeded.", isRetriable: true)
+        }
+        try client.queueClientEvent(self, event, data.map { Array($0) })
+    }
+}

@@ -1,0 +1,565 @@
+import CBirdRealtimeABI
+import CLinux
+import Glibc
+import Synchronization
+
+/// A client as the program holds it: callable from every thread. What concerns the connection is handed to the driver on the reactor
+/// as commands; what other threads may read is kept here.
+/// `@unchecked Sendable`: immutable, atomic, guarded by `lock`, or (the dispatcher) confined to the delivery context.
+package final class Client: @unchecked Sendable {
+    /// Calls waiting for the reactor before BIRD_ERR_FULL.
+    private static let commandsMax = 262_144
+
+    package let options: ClientOptions
+    let edge: Edge
+    let authEndpoint: HTTPEndpoint?
+    let memberAuthEndpoint: HTTPEndpoint?
+    let lock = Monitor()
+    package private(set) var handle: UInt = 0
+    /// nil: LOOP.
+    let queue: RecordQueue?
+    private var pool: DeliveryPool.Membership?
+
+    // Guarded by `lock`.
+    private var channels: [String: Channel] = [:]
+    private var commands: [DriverCommand] = []
+    private var reactor: Reactor?
+    private var deliveryThread: pthread_t?
+    private var finishesAfterDelivery = false
+    private var finishesOnReactor = false
+    private var isFinished = false
+    private var connectionIDText = ""
+    private var memberIDText = ""
+    private var retired: [Binding] = []
+    private var bindingNumber: UInt64 = 0
+    private let names = InternedNames()
+    private(set) var observers: [Dispatcher.Observer] = []
+    private var scopeOfBinding: [UInt64: Channel] = [:]
+    private var driverIsAttached = false
+
+    /// Guarded by the reactor's monitor: the client is in the list of those with commands.
+    var isScheduled = false
+
+    // Read without the lock.
+    private let stateValue = Atomic<Int32>(ConnectionState.initialized.rawValue)
+    private let ending = Atomic<Bool>(false)
+    private let closed = Atomic<Bool>(false)
+    private let namesVersionValue = Atomic<UInt32>(0)
+    let observersVersion = Atomic<UInt32>(0)
+    let hasRetired = Atomic<Bool>(false)
+    let queuedBytes = Atomic<Int>(0)
+    let queuedRecords = Atomic<Int>(0)
+    let isReadingPaused = Atomic<Bool>(false)
+    let outboundBytes = Atomic<Int>(0)
+    let counters = Counters()
+
+    let scope = BindingScope()
+    private(set) var memberChannel: Channel! = nil
+    private(set) var dispatcher: Dispatcher! = nil
+
+    package init(_ options: ClientOptions) throws(Fault) {
+        edge = try Edge(
+            region: options.region, wsHost: options.wsHost, allowInsecure: options.allowInsecure,
+            appKey: options.appKey, version: Library.version)
+        var options = options
+        options.session.hasChannelAuthorizer = options.asksAuthorizer || options.authEndpoint != nil
+        options.session.hasMemberAuthorizer = options.asksMemberAuthorizer || options.memberAuthEndpoint != nil
+        authEndpoint = try options.authEndpoint.map { (text) throws(Fault) in
+            try HTTPEndpoint(text, option: "auth_endpoint", allowInsecure: options.allowInsecure)
+        }
+        memberAuthEndpoint = try options.memberAuthEndpoint.map { (text) throws(Fault) in
+            try HTTPEndpoint(text, option: "member_auth_endpoint", allowInsecure: options.allowInsecure)
+        }
+        if options.delivery == .queue, options.queue == nil {
+            throw Fault(
+                BIRD_ERR_VALUE, .argument, field: "delivery",
+                "Delivery \"queue\" needs a queue: bird_options_set_queue().")
+        }
+        self.options = options
+        switch options.delivery {
+        case .queue: queue = options.queue
+        case .thread:
+            let membership = DeliveryPool.Membership()
+            pool = membership
+            queue = RecordQueue(onReady: { membership.schedule() })
+        case .loop: queue = nil
+        }
+        memberChannel = Channel(client: self, name: "#server-to-user-", isMemberChannel: true)
+        memberChannel.addReference()
+        dispatcher = Dispatcher(client: self)
+        pool?.client = self
+        queue?.attachClient()
+        handle = Handles.register(self, as: .client)
+    }
+
+    // MARK: What other threads read
+
+    package var state: ConnectionState {
+        ConnectionState(rawValue: stateValue.load(ordering: .acquiring)) ?? .initialized
+    }
+
+    package var connectionID: String { lock.withLock { connectionIDText } }
+    package var memberID: String { lock.withLock { memberIDText } }
+
+    /// The end has begun: nothing more is delivered.
+    @inline(__always)
+    var isEnding: Bool { ending.load(ordering: .relaxed) }
+    package var isClosed: Bool { isEnding || closed.load(ordering: .acquiring) }
+
+    static let closedFault = Fault(BIRD_ERR_CLOSED, .argument, field: "client", "The client has been closed.")
+
+    /// From the driver.
+    func mirror(state: ConnectionState, connectionID: String) {
+        lock.withLock {
+            connectionIDText = connectionID
+            stateValue.store(state.rawValue, ordering: .releasing)
+            lock.signalAll()
+        }
+    }
+
+    func mirror(memberID: String?) { lock.withLock { memberIDText = memberID ?? "" } }
+
+    var registeredChannels: [Channel] { lock.withLock { Array(channels.values) } }
+
+    // MARK: Calls of the program
+
+    package func connect() throws(Fault) {
+        guard !isClosed else { throw Self.closedFault }
+        try startReactor()
+        try post(.input(.connect))
+    }
+
+    package func disconnect() throws(Fault) {
+        guard !isClosed else { throw Self.closedFault }
+        try startReactor()
+        try post(.input(.disconnect))
+    }
+
+    /// The counted reference of a name (Bird protocol 8).
+    package func subscribe(_ name: String, operation: UInt64) throws(Fault) -> Channel {
+        guard !isClosed else { throw Self.closedFault }
+        guard ChannelName.isValid(name) else {
+            throw Fault(
+                BIRD_ERR_NAME, .argument, field: "channel",
+                "\"\(name.prefix(200))\" is no channel name: 1 to 164 characters of A-Z a-z 0-9 _ = @ , . ; -")
+        }
+        return try lock.withLock { () throws(Fault) -> Channel in
+            let channel = channels[name] ?? Channel(client: self, name: name, isMemberChannel: false)
+            try postLocked(.subscribe(channel, operation: operation))
+            channels[name] = channel
+            channel.addReference()
+            return channel
+        }
+    }
+
+    func unsubscribe(_ channel: Channel) throws(Fault) {
+        guard !isClosed else { throw Self.closedFault }
+        let isOver = try lock.withLock { () throws(Fault) -> Bool in
+            guard channel.markUnsubscribed() else {
+                throw Fault(
+                    BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel", "The channel was unsubscribed before.")
+            }
+            channels[channel.name] = nil
+            // A channel that is going must not fail to go.
+            commands.append(.unsubscribe(channel))
+            retireLocked(channel.scope.removeAll())
+            return !channel.isReferenced
+        }
+        wakeReactor()
+        announceRetired()
+        if isOver { Handles.release(channel.handle, .channel) }
+    }
+
+    package func signin(refresh: Bool, operation: UInt64) throws(Fault) {
+        guard !isClosed else { throw Self.closedFault }
+        let now = state
+        guard now != .failed, now != .disconnected else {
+            throw Fault(
+                BIRD_ERR_STATE, .signin, field: "state",
+                "A signin needs a connection, now or planned; the state is \(now): connect first.")
+        }
+        guard options.session.hasMemberAuthorizer else {
+            throw Fault(
+                BIRD_ERR_VALUE, .signin, field: "member_auth_endpoint",
+                "A signin needs the option member_auth_endpoint or member_authorizer.")
+        }
+        try post(.input(.signin(refresh: refresh, operation: operation)))
+    }
+
+    package func memberChannelReference() throws(Fault) -> Channel {
+        guard !isClosed else { throw Self.closedFault }
+        return lock.withLock {
+            memberChannel.addReference()
+            return memberChannel
+        }
+    }
+
+    func queueClientEvent(_ channel: Channel, _ event: String, _ data: [UInt8]?) throws(Fault) {
+        let bytes = event.utf8.count + channel.nameLength + (data?.count ?? 0) + 64
+        guard outboundBytes.load(ordering: .relaxed) + bytes <= options.outboundBytesMax else {
+            throw Fault(
+                BIRD_ERR_FULL, .connection, field: "outbound_bytes_max",
+                "More than outbound_bytes_max (\(options.outboundBytesMax)) bytes wait to be written.",
+                isRetriable: true)
+        }
+        outboundBytes.wrappingAdd(bytes, ordering: .relaxed)
+        do {
+            try post(.trigger(channel, event: event, data: data, bytes: bytes))
+        } catch {
+            outboundBytes.wrappingSubtract(bytes, ordering: .relaxed)
+            throw error
+        }
+    }
+
+    package func wait(for wanted: ConnectionState, timeoutMs: Int64) throws(Fault) {
+        guard birdlinux_callback_depth() == 0 else { throw Self.inCallback }
+        let reached = lock.withLock { () -> Bool in
+            lock.wait(timeoutMs: timeoutMs) {
+                isClosed || state == wanted || (state == .failed && wanted != .failed)
+            }
+        }
+        if state == wanted { return }
+        if isClosed { throw Self.closedFault }
+        if state == .failed {
+            throw Fault(BIRD_ERR_REFUSED, .connection, field: "state", "The edge refused the connection.")
+        }
+        if !reached { throw Self.timeout("The client is \(state), not yet \(wanted).") }
+    }
+
+    package func flush(timeoutMs: Int64) throws(Fault) {
+        guard birdlinux_callback_depth() == 0 else { throw Self.inCallback }
+        guard !isClosed else { throw Self.closedFault }
+        try awaitDriver(timeoutMs) { .flush($0) }
+    }
+
+    package func close(timeoutMs: Int64) throws(Fault) {
+        guard birdlinux_callback_depth() == 0 else { throw Self.inCallback }
+        guard !closed.exchange(true, ordering: .acquiringAndReleasing), !isEnding else { throw Self.closedFault }
+        lock.withLock { lock.signalAll() }
+        try awaitDriver(timeoutMs) { .close($0) }
+    }
+
+    private func awaitDriver(_ timeoutMs: Int64, _ command: (Waiter) -> DriverCommand) throws(Fault) {
+        guard lock.withLock({ driverIsAttached }) else { return }
+        let waiter = Waiter(lock)
+        try post(command(waiter))
+        let isDone = lock.withLock { lock.wait(timeoutMs: timeoutMs) { waiter.isDone || isEnding } }
+        if isEnding { throw Self.closedFault }
+        if !isDone { throw Self.timeout("Not everything was written in time.") }
+    }
+
+    private static func timeout(_ message: String) -> Fault {
+        Fault(BIRD_ERR_TIMEOUT, .connection, field: "timeout_ms", message, isRetriable: true)
+    }
+
+    private static let inCallback = Fault(
+        BIRD_ERR_CALLBACK, .argument, field: "client", "A waiting call is not possible inside a handler.")
+
+    // MARK: Bindings
+
+    func bind(
+        _ event: UnsafeRawBufferPointer?, in scope: BindingScope, of channel: Channel?,
+        _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?, destructor: Destructor?
+    ) throws(Fault) -> UInt64 {
+        do throws(Fault) {
+            return try lock.withLock { () throws(Fault) -> UInt64 in
+                guard !isClosed else { throw Self.closedFault }
+                if let channel, channel.isUnsubscribed {
+                    throw Fault(
+                        BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel",
+                        "The channel was unsubscribed; subscribe again for a new reference.")
+                }
+                let eventID = try event.map { (name) throws(Fault) in try internLocked(name) } ?? 0
+                bindingNumber += 1
+                let binding = Binding(
+                    number: bindingNumber, handler: handler, userData: userData, destructor: destructor)
+                scope.add(BindingScope.Entry(eventID: eventID, binding: binding))
+                scopeOfBinding[bindingNumber] = channel
+                return bindingNumber
+            }
+        } catch {
+            destructor?(userData)
+            throw error
+        }
+    }
+
+    package func bind(
+        _ event: UnsafeRawBufferPointer?, _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?,
+        destructor: Destructor?
+    ) throws(Fault) -> UInt64 {
+        try bind(event, in: scope, of: nil, handler, userData: userData, destructor: destructor)
+    }
+
+    package func observe(
+        _ kinds: UInt64, _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?,
+        destructor: Destructor?
+    ) throws(Fault) -> UInt64 {
+        let number: UInt64? = lock.withLock {
+            guard !isClosed else { return nil }
+            bindingNumber += 1
+            let binding = Binding(number: bindingNumber, handler: handler, userData: userData, destructor: destructor)
+            observers.append(Dispatcher.Observer(kinds: kinds, binding: binding))
+            observersVersion.wrappingAdd(1, ordering: .releasing)
+            return bindingNumber
+        }
+        guard let number else {
+            destructor?(userData)
+            throw Self.closedFault
+        }
+        return number
+    }
+
+    package func unbind(_ number: UInt64) throws(Fault) {
+        guard !isClosed else { throw Self.closedFault }
+        let isKnown = lock.withLock { () -> Bool in
+            if let position = observers.firstIndex(where: { $0.binding.number == number }) {
+                retireLocked([observers.remove(at: position).binding])
+                observersVersion.wrappingAdd(1, ordering: .releasing)
+                return true
+            }
+            let channelScope = scopeOfBinding.removeValue(forKey: number)?.scope
+            guard let binding = (channelScope ?? scope).remove(number) else { return false }
+            retireLocked([binding])
+            return true
+        }
+        guard isKnown else {
+            throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "binding", "There is no binding \(number) (any more).")
+        }
+        announceRetired()
+    }
+
+    package func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
+        guard !isClosed else { throw Self.closedFault }
+        return try lock.withLock { () throws(Fault) -> UInt32 in try internLocked(name) }
+    }
+
+    private func internLocked(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
+        guard Self.isEventName(name) else {
+            throw Fault(
+                BIRD_ERR_NAME, .argument, field: "event", "An event name has 1 to 200 characters and is valid UTF-8.")
+        }
+        guard let (id, isNew) = names.intern(name) else {
+            throw Fault(
+                BIRD_ERR_FULL, .argument, field: "event",
+                "More than \(InternedNames.namesMax) different event names are bound.")
+        }
+        if isNew { namesVersionValue.wrappingAdd(1, ordering: .releasing) }
+        return id
+    }
+
+    private static func isEventName(_ name: UnsafeRawBufferPointer) -> Bool {
+        UTF8Validator.isValid(name) && EventName.isValid(String(decoding: name, as: UTF8.self))
+    }
+
+    @inline(__always)
+    var namesVersion: UInt32 { namesVersionValue.load(ordering: .acquiring) }
+
+    func eventID(_ name: UnsafeRawBufferPointer) -> UInt32 {
+        lock.withLock { UInt32(truncatingIfNeeded: names.table.value(of: name)) }
+    }
+
+    /// A copy of the table for the reactor, valid until the version changes. The strings live as long as the client.
+    func namesSnapshot() -> (table: NameTable, strings: [UnsafePointer<CChar>], version: UInt32) {
+        lock.withLock { (names.table, names.strings, namesVersionValue.load(ordering: .acquiring)) }
+    }
+
+    private func retireLocked(_ bindings: [Binding]) {
+        guard !bindings.isEmpty else { return }
+        for binding in bindings {
+            binding.deactivate()
+            scopeOfBinding[binding.number] = nil
+        }
+        retired.append(contentsOf: bindings)
+        hasRetired.store(true, ordering: .releasing)
+    }
+
+    /// The delivery context runs destructors; without a connection that would ever deliver, nothing is running and it is done here.
+    private func announceRetired() {
+        guard hasRetired.load(ordering: .acquiring) else { return }
+        if let queue {
+            queue.nudge()
+        } else if (try? post(.runRetired)) == nil || !lock.withLock({ driverIsAttached }) {
+            dispatcher.runRetired()
+        }
+    }
+
+    func takeRetired() -> [Binding] {
+        lock.withLock {
+            defer { retired = [] }
+            hasRetired.store(false, ordering: .releasing)
+            return retired
+        }
+    }
+
+    // MARK: Commands to the driver
+
+    private func startReactor() throws(Fault) {
+        guard !lock.withLock({ driverIsAttached }) else { return }
+        let reactor = try Shared.acquireReactor()
+        let isMine = lock.withLock { () -> Bool in
+            guard !driverIsAttached, !isEnding else { return false }
+            driverIsAttached = true
+            self.reactor = reactor
+            return true
+        }
+        guard isMine else {
+            Shared.releaseReactor()
+            return
+        }
+        do {
+            if let pool { try pool.join() }
+        } catch {
+            lock.withLock {
+                driverIsAttached = false
+                self.reactor = nil
+            }
+            Shared.releaseReactor()
+            throw error
+        }
+        reactor.attach(self)
+    }
+
+    func post(_ command: DriverCommand) throws(Fault) {
+        try lock.withLock { () throws(Fault) in try postLocked(command) }
+    }
+
+    private func postLocked(_ command: DriverCommand) throws(Fault) {
+        guard commands.count < Self.commandsMax else {
+            throw Fault(
+                BIRD_ERR_FULL, .connection, field: "client", "Too many calls wait for the connection.",
+                isRetriable: true)
+        }
+        commands.append(command)
+        reactor?.schedule(self)
+    }
+
+    private func wakeReactor() { lock.withLock { reactor?.schedule(self) } }
+
+    func takeCommands() -> [DriverCommand] {
+        lock.withLock {
+            defer { commands = [] }
+            return commands
+        }
+    }
+
+    // MARK: Delivery
+
+    /// The calling thread delivers from now on. False: the client has ended.
+    func enterDelivery() -> Bool {
+        let isAllowed = lock.withLock { () -> Bool in
+            guard !isEnding else { return false }
+            deliveryThread = pthread_self()
+            return true
+        }
+        if isAllowed { birdlinux_callback_depth_add(1) }
+        return isAllowed
+    }
+
+    func leaveDelivery() {
+        birdlinux_callback_depth_add(-1)
+        let finishes = lock.withLock { () -> Bool in
+            deliveryThread = nil
+            lock.signalAll()
+            return finishesAfterDelivery
+        }
+        if finishes { finish() }
+    }
+
+    /// From the consumer.
+    func didConsume(bytes: Int, records: Int) {
+        let left = queuedBytes.wrappingSubtract(bytes, ordering: .acquiringAndReleasing).newValue
+        let leftRecords = queuedRecords.wrappingSubtract(records, ordering: .acquiringAndReleasing).newValue
+        if isReadingPaused.load(ordering: .acquiring), left <= options.queueBytesMax / 2,
+            leftRecords <= options.queueRecordsMax / 2
+        {
+            wakeReactor()
+        }
+    }
+
+    // MARK: The end
+
+    /// False if it had begun before.
+    package func destroy() -> Bool {
+        let reactor: Reactor? = lock.withLock {
+            guard !ending.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
+            lock.signalAll()
+            return self.reactor
+        }
+        guard Handles.release(handle, .client) else { return false }
+        if let reactor, !reactor.end(self) {
+            // Its own handler on the reactor: the driver finishes when the handler has returned.
+            lock.withLock { finishesOnReactor = true }
+            return true
+        }
+        let isInOwnHandler = lock.withLock { () -> Bool in
+            if let thread = deliveryThread, pthread_equal(thread, pthread_self()) != 0 {
+                finishesAfterDelivery = true
+                return true
+            }
+            _ = lock.wait(timeoutMs: -1) { deliveryThread == nil }
+            return false
+        }
+        if !isInOwnHandler { finish() }
+        return true
+    }
+
+    /// Destroyed by its own handler in LOOP mode: whoever runs on the reactor finishes.
+    var endsOnReactor: Bool { lock.withLock { finishesOnReactor } }
+
+    /// Nothing of the client runs any more: destructors, references, threads.
+    func finish() {
+        let (bindings, held): ([Binding], [Channel]) = lock.withLock {
+            guard !isFinished else { return ([], []) }
+            isFinished = true
+            let held = Array(channels.values) + [memberChannel].compactMap { $0 }
+            channels = [:]
+            var all = retired + observers.map(\.binding) + scope.removeAll()
+            for channel in held { all += channel.scope.removeAll() }
+            retired = []
+            observers = []
+            commands = []
+            return (all, held)
+        }
+        guard !held.isEmpty else { return }
+        for binding in bindings {
+            binding.deactivate()
+            binding.runDestructor()
+        }
+        memberChannel.release()
+        for channel in held where lock.withLock({ !channel.isReferenced }) {
+            Handles.release(channel.handle, .channel)
+        }
+        queue?.detachClient()
+        pool?.leave()
+        if lock.withLock({ driverIsAttached }) { Shared.releaseReactor() }
+    }
+}
+
+/// Lets a thread wait for the driver.
+/// `@unchecked Sendable`: guarded by the client's lock.
+final class Waiter: @unchecked Sendable {
+    private let lock: Monitor
+    private(set) var isDone = false
+
+    init(_ lock: Monitor) {
+        self.lock = lock
+    }
+
+    func finish() {
+        lock.withLock {
+            isDone = true
+            lock.signalAll()
+        }
+    }
+}
+
+/// What the program's threads ask of the driver.
+enum DriverCommand {
+    case input(SessionInput)
+    case subscribe(Channel, operation: UInt64)
+    case unsubscribe(Channel)
+    case trigger(Channel, event: String, data: [UInt8]?, bytes: Int)
+    case flush(Waiter)
+    case close(Waiter)
+    case runRetired
+}

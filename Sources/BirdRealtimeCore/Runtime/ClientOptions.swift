@@ -1,0 +1,179 @@
+import CBirdRealtimeABI
+
+/// How records reach the program; raw values are `BIRD_DELIVERY_*`.
+package enum Delivery: Int32, Sendable {
+    case thread = 0
+    case queue = 1
+    case loop = 2
+}
+
+/// Everything that a client is created with. Keys, units and defaults: the option table of the header.
+package struct ClientOptions: Sendable {
+    package var appKey = ""
+    package var region: String?
+    package var wsHost: String?
+    package var allowInsecure = false
+    package var address: String?
+    package var authEndpoint: String?
+    package var memberAuthEndpoint: String?
+    package var asksAuthorizer = false
+    package var asksMemberAuthorizer = false
+    package var authHeaders: [(name: String, value: String)] = []
+    package var caFile: String?
+    package var caPath: String?
+    package var clientCertFile: String?
+    package var clientKeyFile: String?
+    package var proxy: String?
+    package var session = SessionConfiguration()
+    package var messageTimeoutMs: Int64 = 60_000
+    package var messageBytesMax = 16_777_216
+    package var clientEventBytesMax = 10_240
+    package var outboundBytesMax = 1_048_576
+    package var queueBytesMax = 8_388_608
+    package var queueRecordsMax = 65_536
+    package var delivery = Delivery.thread
+    package var records: UInt64 = ClientOptions.everyRecordKind
+    package var queue: RecordQueue?
+    package var tag: UInt64 = 0
+
+    /// The kinds of this version; a program that tolerates later ones sets more bits.
+    package static let everyRecordKind: UInt64 = 0x7FFE
+
+    package init() {}
+}
+
+extension ClientOptions {
+    private enum Setting {
+        case text(any WritableKeyPath<ClientOptions, String?> & Sendable)
+        case flag(any WritableKeyPath<ClientOptions, Bool> & Sendable)
+        case time(any WritableKeyPath<ClientOptions, Int64> & Sendable, ClosedRange<Int64>)
+        case optionalTime(any WritableKeyPath<ClientOptions, Int64?> & Sendable, ClosedRange<Int64>)
+        case size(any WritableKeyPath<ClientOptions, Int> & Sendable, ClosedRange<Int64>)
+        case appKey
+        case delivery
+        case records
+    }
+
+    private static let timeout: ClosedRange<Int64> = 1...86_400_000
+
+    private static let table: [String: Setting] = [
+        "app_key": .appKey,
+        "region": .text(\.region),
+        "ws_host": .text(\.wsHost),
+        "allow_insecure": .flag(\.allowInsecure),
+        "address": .text(\.address),
+        "auth_endpoint": .text(\.authEndpoint),
+        "member_auth_endpoint": .text(\.memberAuthEndpoint),
+        "authorizer": .flag(\.asksAuthorizer),
+        "member_authorizer": .flag(\.asksMemberAuthorizer),
+        "ca_file": .text(\.caFile),
+        "ca_path": .text(\.caPath),
+        "client_cert_file": .text(\.clientCertFile),
+        "client_key_file": .text(\.clientKeyFile),
+        "proxy": .text(\.proxy),
+        "connect_timeout_ms": .time(\.session.connectTimeoutMs, timeout),
+        "auth_timeout_ms": .time(\.session.authTimeoutMs, timeout),
+        "answer_timeout_ms": .time(\.session.answerTimeoutMs, timeout),
+        "message_timeout_ms": .time(\.messageTimeoutMs, timeout),
+        "activity_timeout_ms": .optionalTime(\.session.activityTimeoutMs, timeout),
+        "pong_timeout_ms": .time(\.session.pongTimeoutMs, timeout),
+        "backoff_base_ms": .time(\.session.backoffBaseMs, timeout),
+        "backoff_max_ms": .time(\.session.backoffMaxMs, timeout),
+        "flap_guard": .flag(\.session.hasFlapGuard),
+        "message_bytes_max": .size(\.messageBytesMax, 1_024...1_073_741_824),
+        "client_event_bytes_max": .size(\.clientEventBytesMax, 1...16_777_216),
+        "outbound_bytes_max": .size(\.outboundBytesMax, 16_384...1_073_741_824),
+        "queue_bytes_max": .size(\.queueBytesMax, 1_024...17_179_869_184),
+        "queue_records_max": .size(\.queueRecordsMax, 1...16_777_216),
+        "delivery": .delivery,
+        "records": .records,
+    ]
+
+    /// Sets one option from text; a bad value leaves the options as they were.
+    package mutating func set(_ key: String, _ value: String) throws(Fault) {
+        switch try Self.setting(key) {
+        case .text(let path):
+            guard !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+                throw Self.unacceptable(key, "must not contain control characters")
+            }
+            self[keyPath: path] = value
+        case .appKey:
+            guard !value.isEmpty, value.utf8.count <= 256, !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
+            else { throw Self.unacceptable(key, "must be 1 to 256 bytes without control characters") }
+            appKey = value
+        case .delivery:
+            switch value {
+            case "thread": delivery = .thread
+            case "queue": delivery = .queue
+            case "loop": delivery = .loop
+            default: throw Self.unacceptable(key, "must be \"thread\", \"queue\" or \"loop\"")
+            }
+        case .flag:
+            switch value {
+            case "1", "true": try set(key, 1)
+            case "0", "false": try set(key, 0)
+            default: throw Self.unacceptable(key, "must be 1, 0, true or false")
+            }
+        case .time, .optionalTime, .size, .records:
+            guard let number = Int64(value) else { throw Self.unacceptable(key, "must be a whole number") }
+            try set(key, number)
+        }
+    }
+
+    /// Sets a number or a boolean.
+    package mutating func set(_ key: String, _ value: Int64) throws(Fault) {
+        switch try Self.setting(key) {
+        case .text, .appKey, .delivery:
+            throw Self.unacceptable(key, "is text, not a number")
+        case .flag(let path):
+            guard value == 0 || value == 1 else { throw Self.unacceptable(key, "must be 0 or 1") }
+            self[keyPath: path] = value == 1
+        case .time(let path, let range):
+            self[keyPath: path] = try Self.within(range, key, value)
+        case .optionalTime(let path, let range):
+            self[keyPath: path] = try Self.within(range, key, value)
+        case .size(let path, let range):
+            self[keyPath: path] = Int(try Self.within(range, key, value))
+        case .records:
+            records = UInt64(bitPattern: value)
+        }
+    }
+
+    /// One header of the authorization POSTs; the same name replaces. RFC 9110 section 5.
+    package mutating func setAuthHeader(_ name: String, _ value: String) throws(Fault) {
+        let isToken = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?={}".utf8.contains($0) }
+        guard isToken, name.utf8.count <= 256 else {
+            throw Self.unacceptable("auth_header", "has a name that HTTP does not allow")
+        }
+        guard value.utf8.count <= 8_192, !value.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else {
+            throw Self.unacceptable("auth_header", "has a value (of \(name)) that HTTP does not allow")
+        }
+        authHeaders.removeAll { $0.name.lowercased() == name.lowercased() }
+        guard authHeaders.count < Self.authHeadersMax else {
+            throw Self.unacceptable("auth_header", "has more than \(Self.authHeadersMax) headers")
+        }
+        authHeaders.append((name, value))
+    }
+
+    private static let authHeadersMax = 64
+
+    private static func setting(_ key: String) throws(Fault) -> Setting {
+        guard let setting = table[key] else {
+            throw Fault(
+                BIRD_ERR_OPTION, .argument, field: String(key.prefix(64)),
+                "There is no option \"\(key.prefix(64))\"; birdrealtime.h lists the option keys.")
+        }
+        return setting
+    }
+
+    private static func within(_ range: ClosedRange<Int64>, _ key: String, _ value: Int64) throws(Fault) -> Int64 {
+        guard range.contains(value) else {
+            throw unacceptable(key, "must be from \(range.lowerBound) to \(range.upperBound), not \(value)")
+        }
+        return value
+    }
+
+    private static func unacceptable(_ key: String, _ what: String) -> Fault {
+        Fault(BIRD_ERR_VALUE, .argument, field: key, "Option \(key) \(what).")
+    }
+}

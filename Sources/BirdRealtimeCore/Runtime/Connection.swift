@@ -1,0 +1,391 @@
+import CBirdRealtimeABI
+import CLinux
+import Glibc
+
+/// What a connection tells its owner. Called on the reactor thread, outside of any mutation of the connection.
+protocol ConnectionOwner: AnyObject {
+    func connectionOpened(_ connection: Connection)
+    /// One text message. The bytes may be overwritten by the owner. False: stop reading, the message was not taken.
+    func connection(_ connection: Connection, message: UnsafeMutableRawBufferPointer, isValidUTF8: Bool) -> Bool
+    /// Before the messages of a read.
+    func connection(_ connection: Connection, received bytes: Int)
+    /// After the messages of one or more reads.
+    func connectionTurnEnded(_ connection: Connection)
+    func connectionEnded(_ connection: Connection, _ end: TransportEnd)
+    /// Something was written, or everything was lost.
+    func connectionWrote(_ connection: Connection, bytes: Int, clientEventCost: Int)
+}
+
+/// A WebSocket over a stream (RFC 6455, client side): upgrade, frames in, frames out, close. Reactor thread only.
+final class Connection: EventSource {
+    /// Reads of one connection before others get their turn.
+    private static let readsPerTurnMax = 4
+    private static let closeWaitMs: Int64 = 2_000
+
+    private enum Phase {
+        case upgrading
+        case open
+        /// A close frame is on its way; what still comes is not looked at.
+        case closing
+        case ended
+    }
+
+    let id: TransportID
+    private let reactor: Reactor
+    private unowned(unsafe) let owner: any ConnectionOwner
+    private let stream: Stream
+    private var phase = Phase.upgrading
+    private var upgrade: UpgradeResponse
+    private var decoder: FrameDecoder
+    private var outbound = Outbound()
+    private var carry = Carry()
+    private var isPaused = false
+    /// A message of several fragments that the owner had no room for.
+    private var waitingAssembly: [UInt8]?
+    private var closeTimer: ReactorTimer?
+    private var onGone: (() -> Void)?
+    /// When the first byte of a message that is not complete yet came.
+    private(set) var partialSince: Instant?
+
+    init(
+        id: TransportID, stream: Stream, upgrade: UpgradeResponse, unsent: ArraySlice<UInt8>, messageBytesMax: Int,
+        reactor: Reactor, owner: any ConnectionOwner
+    ) {
+        self.id = id
+        self.stream = stream
+        self.upgrade = upgrade
+        self.reactor = reactor
+        self.owner = owner
+        decoder = FrameDecoder(messageBytesMax: messageBytesMax)
+        super.init()
+        outbound.appendRaw(unsent)
+    }
+
+    func start() {
+        updateInterest(isNew: true)
+        flush()
+        // Over TLS the answer may have been read already.
+        if stream.mayHoldBytes { reactor.resumeSoon(self) }
+    }
+
+    var isOpen: Bool { phase == .open }
+    var hasEverythingWritten: Bool { outbound.isEmpty }
+    var hasUnreadBytes: Bool { carry.count > 0 || stream.hasUnreadBytes }
+
+    // MARK: Out
+
+    func send(_ text: [UInt8], maskKey: UInt32, clientEventCost: Int?) {
+        guard phase == .open || phase == .upgrading else { return }
+        outbound.append(opcode: .text, text, maskKey: maskKey, clientEventCost: clientEventCost)
+    }
+
+    /// Writes what waits. Call after a round of sends.
+    func flush() {
+        guard phase != .ended, !outbound.isEmpty else { return }
+        let (failure, written, cost) = outbound.flush(to: stream)
+        if written > 0 { owner.connectionWrote(self, bytes: written, clientEventCost: cost) }
+        if let failure, phase != .closing {
+            end(.failed(Self.broken("The connection broke while writing: \(failure).")))
+            return
+        }
+        updateInterest()
+    }
+
+    /// The number and cost of client events that will not be written any more.
+    func dropOutbound() -> (lost: Int, cost: Int) { outbound.drop() }
+
+    /// Closes from this side. With `abandon` the edge's answer is not waited for; `gone` runs when the socket is closed.
+    func close(code: UInt16?, reason: String, abandon: Bool, maskKey: UInt32, _ gone: @escaping () -> Void) {
+        guard phase != .ended else {
+            gone()
+            return
+        }
+        onGone = gone
+        guard phase == .open, let code else {
+            finish()
+            return
+        }
+        outbound.appendClose(code: code, reason: reason, maskKey: maskKey)
+        phase = .closing
+        _ = outbound.flush(to: stream)
+        if abandon {
+            finish()
+            return
+        }
+        lingerUntilClosed()
+    }
+
+    /// At once, without a word to anybody.
+    func abandon() {
+        onGone = nil
+        finish()
+    }
+
+    /// Ends the connection from this side for a reason that the owner learns.
+    func abort(_ fault: Fault) { end(.failed(fault)) }
+
+    private func lingerUntilClosed() {
+        isPaused = false
+        updateInterest()
+        let timer = ReactorTimer { [weak self] _ in self?.finish() }
+        closeTimer = timer
+        reactor.setTimer(timer, reactor.now + Self.closeWaitMs)
+    }
+
+    private func finish() {
+        guard phase != .ended else { return }
+        phase = .ended
+        if let closeTimer { reactor.setTimer(closeTimer, nil) }
+        closeTimer = nil
+        reactor.unwatch(self)
+        stream.close()
+        let gone = onGone
+        onGone = nil
+        gone?()
+    }
+
+    private func end(_ reason: TransportEnd) {
+        guard phase == .upgrading || phase == .open else {
+            finish()
+            return
+        }
+        finish()
+        owner.connectionEnded(self, reason)
+    }
+
+    private static func broken(_ message: String) -> Fault {
+        Fault(BIRD_ERR_LOST, .connection, field: "connection", message, isRetriable: true)
+    }
+
+    // MARK: In
+
+    /// Reading goes on, or rests because the consumer is slow.
+    func setPaused(_ paused: Bool) {
+        guard isPaused != paused, phase == .open else { return }
+        isPaused = paused
+        updateInterest()
+        if !paused { reactor.resumeSoon(self) }
+    }
+
+    private func updateInterest(isNew: Bool = false) {
+        guard phase != .ended, isNew || watchedFD >= 0 else { return }
+        var events: UInt32 = 0
+        if !isPaused { events |= EPOLLIN.rawValue }
+        if !outbound.isEmpty { events |= EPOLLOUT.rawValue }
+        reactor.watch(self, fd: stream.fd, events)
+    }
+
+    override func handle(_ events: UInt32, _ now: Instant) {
+        if events & EPOLLOUT.rawValue != 0 { flush() }
+        if events & (EPOLLIN.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 {
+            if isPaused, events & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 {
+                // Nothing can be added to what was read before; the end is told when it has been consumed.
+                endsWhenConsumed = true
+                reactor.unwatch(self)
+                return
+            }
+            readTurn(now)
+        }
+    }
+
+    private var endsWhenConsumed = false
+
+    override func resume(_ now: Instant) {
+        if var assembly = waitingAssembly, phase == .open, !isPaused {
+            waitingAssembly = nil
+            let isTaken = assembly.withUnsafeMutableBytes { owner.connection(self, message: $0, isValidUTF8: true) }
+            guard isTaken else {
+                waitingAssembly = assembly
+                return
+            }
+        }
+        if carry.count > 0, phase == .open, !isPaused {
+            consumeCarry()
+            if phase == .open { owner.connectionTurnEnded(self) }
+        }
+        if phase != .ended, !isPaused { readTurn(now) }
+    }
+
+    /// After a pause: the socket was no longer watched because it had failed.
+    func resumeIfDetached() {
+        guard endsWhenConsumed, phase == .open else { return }
+        endsWhenConsumed = false
+        updateInterest(isNew: true)
+    }
+
+    private func readTurn(_ now: Instant) {
+        var received = 0
+        var reads = 0
+        defer {
+            if received > 0, phase != .ended { owner.connectionTurnEnded(self) }
+        }
+        while phase != .ended, !isPaused {
+            guard reads < Self.readsPerTurnMax else {
+                if stream.mayHoldBytes { reactor.resumeSoon(self) }
+                return
+            }
+            reads += 1
+            let (space, room) = readSpace()
+            switch stream.read(space, room) {
+            case .bytes(let count):
+                received += count
+                owner.connection(self, received: count)
+                guard phase != .ended else { return }
+                took(space, count)
+                // A short read of a plain socket has emptied it.
+                if count < room, !stream.mayHoldBytes { return }
+            case .wouldBlock: return
+            case .end:
+                end(.failed(Self.broken("The edge ended the connection without a close frame.")))
+                return
+            case .failed(let message):
+                end(.failed(Self.broken("The connection broke: \(message).")))
+                return
+            }
+        }
+    }
+
+    /// Where the next read goes: behind the beginning of a large message in its own memory, else into the shared buffer.
+    private func readSpace() -> (UnsafeMutableRawPointer, Int) {
+        if let base = carry.base, carry.count > 0, carry.capacity - carry.count > 0, carry.capacity > Reactor.headroomBytes {
+            return (base + carry.count, carry.capacity - carry.count)
+        }
+        return (reactor.scratch + Reactor.headroomBytes, Reactor.scratchBytes)
+    }
+
+    private func took(_ space: UnsafeMutableRawPointer, _ count: Int) {
+        // While closing only the end of the stream is of interest.
+        guard phase != .closing else { return }
+        let shared = reactor.scratch + Reactor.headroomBytes
+        if space != shared {
+            carry.added(count)
+            if carry.count == carry.capacity { consumeCarry() }
+            return
+        }
+        var start = space
+        var total = count
+        if carry.count > 0, let base = carry.base {
+            if carry.count > Reactor.headroomBytes {
+                // Too much for the headroom: go on in the message's own memory.
+                carry.grow(to: carry.count + count)
+                if let base = carry.base { memcpy(base + carry.count, space, count) }
+                carry.added(count)
+                consumeCarry()
+                return
+            }
+            start = space - carry.count
+            memcpy(start, base, carry.count)
+            total += carry.count
+            carry.clear()
+        }
+        consume(UnsafeMutableRawBufferPointer(start: start, count: total))
+    }
+
+    private func consumeCarry() {
+        guard let base = carry.base else { return }
+        let bytes = UnsafeMutableRawBufferPointer(start: base, count: carry.count)
+        carry.clear()
+        consume(bytes)
+    }
+
+    /// Takes every complete message out of the bytes and keeps the rest.
+    private func consume(_ bytes: UnsafeMutableRawBufferPointer) {
+        var rest = bytes[...]
+        if phase == .upgrading {
+            switch upgrade.parse(UnsafeRawBufferPointer(bytes)) {
+            case .incomplete:
+                carry.keep(UnsafeRawBufferPointer(bytes))
+                return
+            case .refused(let fault):
+                end(.failed(fault))
+                return
+            case .accepted(let consumed):
+                rest = rest.dropFirst(consumed)
+                phase = .open
+                owner.connectionOpened(self)
+            }
+        }
+        var offset = rest.startIndex
+        let end = bytes.count
+        while phase == .open, offset < end, let base = bytes.baseAddress {
+            let unread = UnsafeMutableRawBufferPointer(start: base + offset, count: end - offset)
+            switch decoder.next(unread) {
+            // Binary messages are taken like text (Bird protocol 3).
+            case .message(let start, let length, let consumed, let isValidUTF8, _):
+                let message = UnsafeMutableRawBufferPointer(start: base + offset + start, count: length)
+                if !owner.connection(self, message: message, isValidUTF8: isValidUTF8) {
+                    keepRest(bytes, from: offset)
+                    return
+                }
+                offset += consumed
+            case .assembled(let consumed, _):
+                // A copy: the owner runs the program's code, which must find the decoder at rest.
+                var assembly = decoder.assembly
+                let isTaken = assembly.withUnsafeMutableBytes { message in
+                    owner.connection(self, message: message, isValidUTF8: true)
+                }
+                if !isTaken {
+                    waitingAssembly = assembly
+                    keepRest(bytes, from: offset + consumed)
+                    return
+                }
+                offset += consumed
+            case .fragment(let consumed): offset += consumed
+            case .ping(let start, let length, let consumed):
+                pong(UnsafeRawBufferPointer(start: base + offset + start, count: length))
+                offset += consumed
+            case .pong(_, _, let consumed): offset += consumed
+            case .close(let code, let reason, _):
+                closedByPeer(code, reason)
+                return
+            case .failure(let code, let reason):
+                fail(code, reason)
+                return
+            case .needsMore(let total):
+                keepRest(bytes, from: offset)
+                if total > Reactor.headroomBytes { carry.grow(to: total) }
+                if partialSince == nil { partialSince = reactor.now }
+                return
+            }
+            if partialSince != nil { partialSince = nil }
+        }
+        if phase != .open { return }
+    }
+
+    private func keepRest(_ bytes: UnsafeMutableRawBufferPointer, from offset: Int) {
+        carry.keep(UnsafeRawBufferPointer(rebasing: bytes[offset...]))
+    }
+
+    private func pong(_ payload: UnsafeRawBufferPointer) {
+        outbound.append(opcode: .pong, Array(payload), maskKey: Randomness.next(), clientEventCost: nil)
+    }
+
+    /// RFC 6455 5.5.1: answer a close with a close, then let the server close the stream.
+    private func closedByPeer(_ code: UInt16, _ reason: String) {
+        outbound.appendClose(code: code == 1005 ? nil : code, reason: "", maskKey: Randomness.next())
+        phase = .closing
+        _ = outbound.flush(to: stream)
+        lingerUntilClosed()
+        owner.connectionEnded(self, .closed(code: code, reason: reason))
+    }
+
+    private func fail(_ code: UInt16, _ reason: String) {
+        outbound.appendClose(code: code, reason: reason, maskKey: Randomness.next())
+        phase = .closing
+        _ = outbound.flush(to: stream)
+        lingerUntilClosed()
+        owner.connectionEnded(
+            self,
+            .failed(
+                Fault(
+                    code == 1009 ? BIRD_ERR_SIZE : BIRD_ERR_PROTOCOL, .connection,
+                    field: code == 1009 ? "message_bytes_max" : "websocket", "Closed with \(code): \(reason).",
+                    code: Int32(code), isRetriable: true)))
+    }
+
+    /// The message is not UTF-8 (RFC 6455 8.1).
+    func failInvalidUTF8() { fail(1007, "a text message is not UTF-8") }
+
+    /// No traffic for a while: memory goes back.
+    func becameIdle() { carry.giveBack() }
+}

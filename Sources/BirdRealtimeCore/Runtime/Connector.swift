@@ -1,0 +1,178 @@
+import CBirdRealtimeABI
+import CCurl
+import CLinux
+import Glibc
+
+/// Makes connected, verified and proxied streams with libcurl. Reactor thread only.
+final class Connector {
+    /// libcurl searches linearly through the handles of a multi at each call.
+    private static let handlesPerShardMax = 64
+
+    private let reactor: Reactor
+    private var shards: [CurlMulti] = []
+
+    init(reactor: Reactor) {
+        self.reactor = reactor
+    }
+
+    func shutDown() {
+        for shard in shards { shard.close() }
+        shards = []
+    }
+
+    /// Starts an attempt. `upgrade` are the first bytes to send; `done` comes once, unless the attempt is cancelled.
+    func connect(
+        _ address: Edge, _ options: ClientOptions, upgrade: [UInt8],
+        _ done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
+    ) -> ConnectAttempt {
+        let attempt = ConnectAttempt(address: address, options: options, upgrade: upgrade, connector: self, done: done)
+        attempt.resolve(on: reactor)
+        return attempt
+    }
+
+    fileprivate func shard() -> CurlMulti? {
+        if let shard = shards.first(where: { $0.count < Self.handlesPerShardMax }) { return shard }
+        guard let shard = CurlMulti(reactor: reactor) else { return nil }
+        shards.append(shard)
+        return shard
+    }
+}
+
+/// From a host name to a stream on which the upgrade request has been sent.
+final class ConnectAttempt {
+    private let address: Edge
+    private let options: ClientOptions
+    private let upgrade: [UInt8]
+    private let connector: Connector
+    private let proxy: ProxyChoice
+    private var done: ((Result<(stream: Stream, sent: Int), Fault>) -> Void)?
+    private var ticket: Resolver.Ticket?
+    private var transfer: ConnectTransfer?
+
+    fileprivate init(
+        address: Edge, options: ClientOptions, upgrade: [UInt8], connector: Connector,
+        done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
+    ) {
+        self.address = address
+        self.options = options
+        self.upgrade = upgrade
+        self.connector = connector
+        self.done = done
+        proxy = ProxyChoice(options: options, host: address.host, isSecure: address.usesTLS)
+    }
+
+    func cancel() {
+        done = nil
+        ticket?.abandon()
+        ticket = nil
+        transfer?.cleanUp()
+        transfer = nil
+    }
+
+    private func finish(_ result: Result<(stream: Stream, sent: Int), Fault>) {
+        let done = self.done
+        self.done = nil
+        done?(result)
+    }
+
+    fileprivate func resolve(on reactor: Reactor) {
+        let host: String
+        let port: UInt16
+        switch proxy {
+        case .direct:
+            if let literal = options.address {
+                start(resolved: ["\(address.host):\(address.port):\(literal)"])
+                return
+            }
+            (host, port) = (address.host, address.port)
+        case .proxy(_, let proxyHost, let proxyPort): (host, port) = (proxyHost, proxyPort)
+        }
+        if Resolver.isLiteral(host) {
+            start(resolved: [])
+            return
+        }
+        ticket = Resolver.resolve(host, on: reactor) { [weak self] answer in
+            guard let self else { return }
+            ticket = nil
+            switch answer {
+            case .success(let addresses):
+                start(resolved: ["\(host):\(port):\(addresses.joined(separator: ","))"])
+            case .failure(let fault): finish(.failure(fault))
+            }
+        }
+    }
+
+    private func start(resolved: [String]) {
+        guard let transfer = ConnectTransfer(), let shard = connector.shard() else {
+            finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
+            return
+        }
+        transfer.set(CURLOPT_URL, "\(address.usesTLS ? "https" : "http")://\(address.host):\(address.port)/")
+        transfer.set(CURLOPT_CONNECT_ONLY, 1)
+        transfer.set(CURLOPT_FRESH_CONNECT, 1)
+        transfer.set(CURLOPT_FORBID_REUSE, 1)
+        transfer.set(CURLOPT_TCP_NODELAY, 1)
+        // The session has the deadline of the whole attempt; this one only keeps a transfer from lying about for ever.
+        transfer.set(CURLOPT_CONNECTTIMEOUT_MS, Int(options.session.connectTimeoutMs))
+        proxy.apply(to: transfer)
+        TrustSettings.apply(options, to: transfer)
+        if !resolved.isEmpty { transfer.set(CURLOPT_RESOLVE, list: resolved) }
+        transfer.onFinished = { [weak self] code in self?.connected(code) }
+        self.transfer = transfer
+        if !shard.add(transfer) {
+            finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl took no handle.", isRetriable: true)))
+        }
+    }
+
+    private func connected(_ code: CURLcode) {
+        guard let transfer else { return }
+        self.transfer = nil
+        guard code == CURLE_OK else {
+            let fault = CurlGlobal.fault(
+                code, detail: transfer.detail, to: "No connection to \(address.host):\(address.port)",
+                isProxied: proxy.isProxied, httpConnectStatus: transfer.proxyStatus)
+            transfer.cleanUp()
+            finish(.failure(fault))
+            return
+        }
+        // The first send attaches the connection to the handle; without it libcurl drops it as idle.
+        var sent = 0
+        let sendCode = upgrade.withUnsafeBytes { curl_easy_send(transfer.handle, $0.baseAddress, $0.count, &sent) }
+        var fd: curl_socket_t = -1
+        guard sendCode == CURLE_OK || sendCode == CURLE_AGAIN, birdcurl_get_socket(transfer.handle, &fd) == CURLE_OK, fd >= 0
+        else {
+            transfer.cleanUp()
+            finish(
+                .failure(
+                    Fault(
+                        BIRD_ERR_CONNECT, .connection, field: "connect",
+                        "The connection to \(address.host):\(address.port) broke at the first byte.",
+                        curlCode: Int32(sendCode.rawValue), isRetriable: true)))
+            return
+        }
+        if address.usesTLS {
+            finish(.success((Stream(tls: transfer, fd: fd), sent)))
+            return
+        }
+        // Plaintext needs libcurl no longer: the socket goes on alone, without its cost in time and memory.
+        let own = birdlinux_dup_cloexec(fd)
+        let error = Errno(code: errno)
+        transfer.cleanUp()
+        guard own >= 0, birdlinux_set_nonblocking(own) >= 0 else {
+            System.closeFD(own)
+            finish(
+                .failure(
+                    Fault(
+                        BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor for the connection: \(error.message).",
+                        isRetriable: true)))
+            return
+        }
+        finish(.success((Stream(plain: own), sent)))
+    }
+}
+
+private final class ConnectTransfer: CurlTransfer {
+    var onFinished: ((CURLcode) -> Void)?
+
+    override func finished(_ code: CURLcode) { onFinished?(code) }
+}

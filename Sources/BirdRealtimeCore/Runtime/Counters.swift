@@ -1,0 +1,47 @@
+package import CBirdRealtimeABI
+import Synchronization
+
+/// Statistics: written by one thread each (the reactor), read by any.
+final class Counters: Sendable {
+    let bytesReceived = Atomic<UInt64>(0)
+    let messagesReceived = Atomic<UInt64>(0)
+    let eventsDelivered = Atomic<UInt64>(0)
+    let framesMalformed = Atomic<UInt64>(0)
+    let framesUnroutable = Atomic<UInt64>(0)
+    let bytesSent = Atomic<UInt64>(0)
+    let messagesSent = Atomic<UInt64>(0)
+    let clientEventsLost = Atomic<UInt64>(0)
+    let connects = Atomic<UInt64>(0)
+    let attempts = Atomic<UInt64>(0)
+    let authorizations = Atomic<UInt64>(0)
+    let readPauses = Atomic<UInt64>(0)
+}
+
+extension Atomic<UInt64> {
+    /// For a counter with one writer: a load and a store, no locked instruction.
+    @inline(__always)
+    func add(_ amount: UInt64) {
+        store(load(ordering: .relaxed) &+ amount, ordering: .relaxed)
+    }
+}
+
+extension Client {
+    package var statistics: bird_statistics {
+        bird_statistics(
+            struct_size: UInt32(MemoryLayout<bird_statistics>.size), reserved: 0,
+            bytes_received: counters.bytesReceived.load(ordering: .relaxed),
+            messages_received: counters.messagesReceived.load(ordering: .relaxed),
+            events_delivered: counters.eventsDelivered.load(ordering: .relaxed),
+            frames_malformed: counters.framesMalformed.load(ordering: .relaxed),
+            frames_unroutable: counters.framesUnroutable.load(ordering: .relaxed),
+            bytes_sent: counters.bytesSent.load(ordering: .relaxed),
+            messages_sent: counters.messagesSent.load(ordering: .relaxed),
+            client_events_lost: counters.clientEventsLost.load(ordering: .relaxed),
+            connects: counters.connects.load(ordering: .relaxed),
+            attempts: counters.attempts.load(ordering: .relaxed),
+            authorizations: counters.authorizations.load(ordering: .relaxed),
+            queue_records: UInt64(max(0, queuedRecords.load(ordering: .relaxed))),
+            queue_bytes: UInt64(max(0, queuedBytes.load(ordering: .relaxed))),
+            read_pauses: counters.readPauses.load(ordering: .relaxed))
+    }
+}

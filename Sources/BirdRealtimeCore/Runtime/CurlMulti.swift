@@ -1,0 +1,171 @@
+import CCurl
+import CLinux
+import Glibc
+
+/// A transfer in a multi handle.
+class CurlTransfer {
+    let easy: OpaquePointer
+    fileprivate(set) weak var multi: CurlMulti?
+    /// Room for libcurl's own words about a failure.
+    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    private var lists: [UnsafeMutablePointer<curl_slist>] = []
+
+    init?() {
+        guard let easy = curl_easy_init() else { return nil }
+        self.easy = OpaquePointer(easy)
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        _ = birdcurl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
+        _ = birdcurl_set_pointer(easy, CURLOPT_PRIVATE, Unmanaged.passUnretained(self).toOpaque())
+        // Timeouts without SIGALRM, sends without SIGPIPE: signals belong to the host.
+        set(CURLOPT_NOSIGNAL, 1)
+        // The default offers h2 by ALPN, over which no upgrade is possible.
+        set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+    }
+
+    deinit {
+        cleanUp()
+        errorText.deallocate()
+    }
+
+    private var isCleanedUp = false
+
+    /// Frees the handle and closes its connection.
+    func cleanUp() {
+        guard !isCleanedUp else { return }
+        isCleanedUp = true
+        multi?.remove(self)
+        curl_easy_cleanup(handle)
+        for list in lists { curl_slist_free_all(list) }
+        lists = []
+    }
+
+    var handle: UnsafeMutableRawPointer { UnsafeMutableRawPointer(easy) }
+    var detail: String { String(cString: errorText) }
+
+    func set(_ option: CURLoption, _ value: Int) { _ = birdcurl_set_long(handle, option, value) }
+    func set(_ option: CURLoption, _ value: String) { _ = birdcurl_set_string(handle, option, value) }
+    func set(_ option: CURLoption, list texts: [String]) {
+        var list: UnsafeMutablePointer<curl_slist>?
+        for text in texts {
+            if let longer = curl_slist_append(list, text) { list = longer }
+        }
+        guard let list else { return }
+        lists.append(list)
+        _ = birdcurl_set_list(handle, option, list)
+    }
+
+    /// The HTTP status of a proxy's answer to CONNECT, or 0.
+    var proxyStatus: Int32 {
+        var status = 0
+        _ = birdcurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE, &status)
+        return Int32(clamping: status)
+    }
+
+    /// The transfer is over; it has not been removed yet.
+    func finished(_ code: CURLcode) {}
+}
+
+/// A multi handle driven by the reactor. Reactor thread only.
+final class CurlMulti {
+    private let reactor: Reactor
+    private let multi: UnsafeMutableRawPointer
+    private var transfers: [UnsafeMutableRawPointer: CurlTransfer] = [:]
+    private var sockets: [Int32: CurlSocket] = [:]
+    private var timer: ReactorTimer?
+    private var isClosed = false
+
+    init?(reactor: Reactor) {
+        guard let multi = curl_multi_init() else { return nil }
+        self.reactor = reactor
+        self.multi = UnsafeMutableRawPointer(multi)
+        timer = ReactorTimer { [weak self] _ in self?.act(CURL_SOCKET_TIMEOUT, 0) }
+        _ = birdcurl_multi_set_callbacks(
+            multi,
+            { _, fd, what, userData, _ in
+                guard let userData else { return 0 }
+                Unmanaged<CurlMulti>.fromOpaque(userData).takeUnretainedValue().watch(fd, what)
+                return 0
+            },
+            { _, timeoutMs, userData in
+                guard let userData else { return 0 }
+                let me = Unmanaged<CurlMulti>.fromOpaque(userData).takeUnretainedValue()
+                if let timer = me.timer {
+                    me.reactor.setTimer(timer, timeoutMs < 0 ? nil : System.now() + Int64(timeoutMs))
+                }
+                return 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    deinit { close() }
+
+    var count: Int { transfers.count }
+
+    func add(_ transfer: CurlTransfer) -> Bool {
+        transfer.multi = self
+        transfers[transfer.handle] = transfer
+        guard curl_multi_add_handle(multi, transfer.handle) == CURLM_OK else {
+            transfers[transfer.handle] = nil
+            transfer.multi = nil
+            return false
+        }
+        return true
+    }
+
+    func remove(_ transfer: CurlTransfer) {
+        guard transfers.removeValue(forKey: transfer.handle) != nil else { return }
+        curl_multi_remove_handle(multi, transfer.handle)
+        transfer.multi = nil
+    }
+
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        for transfer in Array(transfers.values) { transfer.cleanUp() }
+        for socket in sockets.values { reactor.unwatch(socket) }
+        sockets = [:]
+        if let timer { reactor.setTimer(timer, nil) }
+        curl_multi_cleanup(multi)
+    }
+
+    fileprivate func act(_ fd: Int32, _ what: Int32) {
+        guard !isClosed else { return }
+        var running: Int32 = 0
+        curl_multi_socket_action(multi, fd, what, &running)
+        var left: Int32 = 0
+        while !isClosed, let message = curl_multi_info_read(multi, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,
+                let transfer = transfers[UnsafeMutableRawPointer(easy)]
+            else { continue }
+            transfer.finished(message.pointee.data.result)
+        }
+    }
+
+    private func watch(_ fd: Int32, _ what: Int32) {
+        if what == CURL_POLL_REMOVE {
+            if let socket = sockets.removeValue(forKey: fd) { reactor.unwatch(socket) }
+            return
+        }
+        let socket = sockets[fd] ?? CurlSocket(multi: self)
+        sockets[fd] = socket
+        var events: UInt32 = 0
+        if what & CURL_POLL_IN != 0 { events |= EPOLLIN.rawValue }
+        if what & CURL_POLL_OUT != 0 { events |= EPOLLOUT.rawValue }
+        reactor.watch(socket, fd: fd, events)
+    }
+}
+
+private final class CurlSocket: EventSource {
+    private weak var multi: CurlMulti?
+
+    init(multi: CurlMulti) {
+        self.multi = multi
+    }
+
+    override func handle(_ events: UInt32, _ now: Instant) {
+        var what: Int32 = 0
+        if events & (EPOLLIN.rawValue | EPOLLHUP.rawValue) != 0 { what |= CURL_CSELECT_IN }
+        if events & EPOLLOUT.rawValue != 0 { what |= CURL_CSELECT_OUT }
+        if events & EPOLLERR.rawValue != 0 { what |= CURL_CSELECT_ERR }
+        multi?.act(watchedFD, what)
+    }
+}

@@ -1,0 +1,407 @@
+import CBirdRealtimeABI
+import Glibc
+
+/// One client's side of the reactor: feeds its session, carries out what the session asks for. Reactor thread only.
+final class Driver: ConnectionOwner {
+    /// Closing connections that may wait for the edge's answer at a time.
+    private static let lingeringMax = 4
+
+    let client: Client
+    private let reactor: Reactor
+    private let dialect = Dialect.bird
+    private var session: Session
+    private var random = SystemRandomness()
+    private let sink: RecordSink
+    private var timer: ReactorTimer?
+
+    private var attempt: (id: TransportID, attempt: ConnectAttempt?)?
+    private var connection: Connection?
+    private var lingering: [Connection] = []
+    private var posts: [AuthorizationID: HTTPPost] = [:]
+    private var requests: [AuthorizationID: Request] = [:]
+    /// Channels that the session knows, kept alive for as long.
+    private var held: [ChannelReference: Channel] = [:]
+
+    private var inputs: [SessionInput] = []
+    private var effects: [SessionEffect] = []
+    private var isFeeding = false
+    /// What the client event being fed was counted with.
+    private var clientEventCost = 0
+    private var flushWaiters: [Waiter] = []
+    private var closeWaiters: [Waiter] = []
+    private var messages: UInt64 = 0
+
+    init(client: Client, reactor: Reactor) {
+        self.client = client
+        self.reactor = reactor
+        session = Session(
+            configuration: client.options.session, dialect: dialect, memberChannel: client.memberChannel.reference,
+            seed: Randomness.seed())
+        sink = RecordSink(client: client)
+        timer = ReactorTimer { [weak self] now in self?.timerFired(now) }
+    }
+
+    // MARK: Entries
+
+    /// A handler of this client is on the reactor's stack.
+    var isInHandler: Bool { sink.handlerDepth > 0 }
+
+    func runCommands(_ now: Instant) {
+        for command in client.takeCommands() {
+            if client.isEnding { break }
+            run(command)
+        }
+        if client.isReadingPaused.load(ordering: .acquiring), !isOverHalf { resumeReading() }
+        settle(now)
+    }
+
+    private func run(_ command: DriverCommand) {
+        switch command {
+        case .input(let input): feed(input)
+        case .subscribe(let channel, let operation):
+            held[channel.reference] = channel
+            feed(.subscribe(name: channel.name, channel: channel.reference, operation: operation))
+        case .unsubscribe(let channel): feed(.unsubscribe(channel.reference))
+        case .trigger(let channel, let event, let data, let bytes):
+            clientEventCost = bytes
+            feed(.trigger(channel.reference, event: event, data: data))
+        case .flush(let waiter): flushWaiters.append(waiter)
+        case .close(let waiter):
+            closeWaiters.append(waiter)
+            connection?.flush()
+            feed(.disconnect)
+        case .runRetired: client.dispatcher.runRetired()
+        }
+    }
+
+    private func timerFired(_ now: Instant) {
+        if let connection {
+            if client.isReadingPaused.load(ordering: .relaxed), connection.hasUnreadBytes {
+                // The edge has sent; it is this side that does not read.
+                session.noteUnread()
+            }
+            if let since = connection.partialSince, now - since >= client.options.messageTimeoutMs {
+                connection.abort(
+                    Fault(
+                        BIRD_ERR_TIMEOUT, .connection, field: "message_timeout_ms",
+                        "A message was not complete after \(client.options.messageTimeoutMs) ms.", isRetriable: true))
+            }
+            connection.becameIdle()
+        }
+        if let deadline = session.nextDeadline, deadline <= now { feed(.timer) }
+        settle(now)
+    }
+
+    /// The end of a round: everything goes on its way, and the next deadline is set.
+    private func settle(_ now: Instant) {
+        sink.publish()
+        connection?.flush()
+        sink.publish()
+        client.counters.messagesReceived.add(messages)
+        messages = 0
+        client.counters.eventsDelivered.store(sink.eventsDelivered, ordering: .relaxed)
+        var deadline = session.nextDeadline
+        if let since = connection?.partialSince {
+            let limit = since + client.options.messageTimeoutMs
+            deadline = deadline.map { min($0, limit) } ?? limit
+        }
+        if let timer { reactor.setTimer(timer, deadline) }
+        serveWaiters()
+        if client.isEnding, !isInHandler, !isFeeding { endAfterHandler() }
+    }
+
+    private func serveWaiters() {
+        if !flushWaiters.isEmpty, connection?.hasEverythingWritten ?? (attempt == nil) {
+            for waiter in flushWaiters { waiter.finish() }
+            flushWaiters = []
+        }
+        if !closeWaiters.isEmpty, connection == nil, lingering.isEmpty {
+            for waiter in closeWaiters { waiter.finish() }
+            closeWaiters = []
+        }
+    }
+
+    /// The client was destroyed by a handler of its own in LOOP mode.
+    private func endAfterHandler() {
+        guard client.endsOnReactor else { return }
+        reactor.remove(self)
+        client.finish()
+    }
+
+    /// Sockets, timers and requests go at once; nothing is told any more.
+    func tearDown() {
+        if let timer { reactor.setTimer(timer, nil) }
+        timer = nil
+        attempt?.attempt?.cancel()
+        attempt = nil
+        if let connection {
+            self.connection = nil
+            connection.close(code: 1000, reason: "client released", abandon: true, maskKey: Randomness.next()) {}
+        }
+        for connection in lingering { connection.abandon() }
+        lingering = []
+        for post in posts.values { post.cancel() }
+        posts = [:]
+        for request in requests.values { request.end() }
+        requests = [:]
+        for waiter in flushWaiters + closeWaiters { waiter.finish() }
+        flushWaiters = []
+        closeWaiters = []
+        held = [:]
+    }
+
+    // MARK: The session
+
+    private func feed(_ input: SessionInput) {
+        inputs.append(input)
+        guard !isFeeding else { return }
+        isFeeding = true
+        var next = 0
+        while next < inputs.count, !client.isEnding {
+            let input = inputs[next]
+            next += 1
+            session.handle(input, now: reactor.now, random: &random, into: &effects)
+            var batch: [SessionEffect] = []
+            swap(&batch, &effects)
+            for effect in batch where !client.isEnding { perform(effect) }
+            batch.removeAll(keepingCapacity: true)
+            if effects.isEmpty { swap(&batch, &effects) }
+        }
+        inputs.removeAll(keepingCapacity: inputs.count < 64)
+        isFeeding = false
+    }
+
+    private func perform(_ effect: SessionEffect) {
+        switch effect {
+        case .open(let id): open(id)
+        case .close(let id, let code, let reason, let abandon): close(id, code, reason, abandon)
+        case .send(let id, let bytes, let isClientEvent):
+            guard let connection, connection.id == id else { return }
+            connection.send(
+                bytes, maskKey: Randomness.next(), clientEventCost: isClientEvent ? clientEventCost : nil)
+            client.counters.messagesSent.add(1)
+        case .authorize(let question): authorize(question)
+        case .withdraw(let id):
+            posts.removeValue(forKey: id)?.cancel()
+            requests.removeValue(forKey: id)?.end()
+        case .channelState(let reference, let state):
+            if state == .unsubscribed {
+                // The records that still wait hold it on their own.
+                held[reference] = nil
+            } else {
+                Channel.at(reference)?._withUnsafeGuaranteedRef { $0.setState(state) }
+            }
+        case .identity(let memberID): client.mirror(memberID: memberID)
+        case .clientEventLost:
+            client.counters.clientEventsLost.add(1)
+            client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed)
+        case .emit(let event):
+            if case .state(let change) = event {
+                client.mirror(state: change.current, connectionID: change.connectionID)
+                if change.current == .connected { client.counters.connects.add(1) }
+            }
+            sink.emit(event, dialect: dialect)
+        }
+    }
+
+    // MARK: Transport
+
+    private func open(_ id: TransportID) {
+        client.counters.attempts.add(1)
+        let edge = client.edge
+        let key = UpgradeRequest.key(random: (random.next(), random.next()))
+        let upgrade = UpgradeRequest.bytes(
+            host: edge.hostHeader, path: edge.path, key: key, userAgent: Library.userAgent)
+        attempt = (id, nil)
+        let started = reactor.connector.connect(edge, client.options, upgrade: upgrade) { [weak self] result in
+            self?.attemptEnded(id, result, key: key, upgrade: upgrade)
+        }
+        if attempt?.id == id { attempt?.attempt = started }
+    }
+
+    private func attemptEnded(
+        _ id: TransportID, _ result: Result<(stream: Stream, sent: Int), Fault>, key: String, upgrade: [UInt8]
+    ) {
+        guard attempt?.id == id else {
+            if case .success(let connected) = result { connected.stream.close() }
+            return
+        }
+        attempt = nil
+        switch result {
+        case .success(let (stream, sent)):
+            let connection = Connection(
+                id: id, stream: stream, upgrade: UpgradeResponse(key: key), unsent: upgrade[sent...],
+                messageBytesMax: client.options.messageBytesMax, reactor: reactor, owner: self)
+            self.connection = connection
+            connection.start()
+        case .failure(let fault): feed(.transportEnded(id, .failed(fault)))
+        }
+        settle(reactor.now)
+    }
+
+    private func close(_ id: TransportID, _ code: UInt16?, _ reason: String, _ abandon: Bool) {
+        if attempt?.id == id {
+            attempt?.attempt?.cancel()
+            attempt = nil
+        }
+        guard let connection, connection.id == id else { return }
+        self.connection = nil
+        client.isReadingPaused.store(false, ordering: .releasing)
+        if abandon { countLost(connection) }
+        if !abandon { lingering.append(connection) }
+        connection.close(code: code, reason: reason, abandon: abandon, maskKey: Randomness.next()) { [weak self] in
+            self?.lingeringEnded(connection)
+        }
+        while lingering.count > Self.lingeringMax { lingering.removeFirst().abandon() }
+    }
+
+    private func lingeringEnded(_ connection: Connection) {
+        countLost(connection)
+        lingering.removeAll { $0 === connection }
+        serveWaiters()
+    }
+
+    private func countLost(_ connection: Connection) {
+        let (lost, cost) = connection.dropOutbound()
+        client.counters.clientEventsLost.add(UInt64(lost))
+        client.outboundBytes.wrappingSubtract(cost, ordering: .relaxed)
+    }
+
+    // MARK: ConnectionOwner
+
+    func connectionOpened(_ connection: Connection) {
+        feed(.transportOpened(connection.id))
+    }
+
+    func connectionEnded(_ connection: Connection, _ end: TransportEnd) {
+        guard self.connection === connection else { return }
+        self.connection = nil
+        client.isReadingPaused.store(false, ordering: .releasing)
+        countLost(connection)
+        feed(.transportEnded(connection.id, end))
+        settle(reactor.now)
+    }
+
+    func connectionWrote(_ connection: Connection, bytes: Int, clientEventCost: Int) {
+        client.counters.bytesSent.add(UInt64(bytes))
+        if clientEventCost > 0 { client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed) }
+    }
+
+    func connection(_ connection: Connection, received bytes: Int) {
+        session.noteInbound(now: reactor.now)
+        client.counters.bytesReceived.add(UInt64(bytes))
+        sink.isBusy = bytes >= RecordChunk.bytesSmall
+    }
+
+    func connectionTurnEnded(_ connection: Connection) { settle(reactor.now) }
+
+    func connection(
+        _ connection: Connection, message: UnsafeMutableRawBufferPointer, isValidUTF8: Bool
+    ) -> Bool {
+        if client.isEnding { return true }
+        if sink.isFull, pauseReading(connection) { return false }
+        messages &+= 1
+        let bytes = UnsafeRawBufferPointer(message)
+        switch MessageScanner.scan(bytes, isValidUTF8: isValidUTF8) {
+        case .message(let scanned):
+            if let name = scanned.channel, !name.isEscaped, !scanned.event.isEscaped,
+                !isReserved(scanned.event.bytes(in: bytes)),
+                let channel = Channel.at(session.route(name.bytes(in: bytes)))
+            {
+                sink.event(message, scanned, channel)
+                return true
+            }
+            slow(connection, bytes, scanned)
+        case .malformed: client.counters.framesMalformed.add(1)
+        case .invalidUTF8: connection.failInvalidUTF8()
+        }
+        return true
+    }
+
+    /// Names of the protocol's own events begin with these.
+    @inline(__always)
+    private func isReserved(_ event: UnsafeRawBufferPointer) -> Bool {
+        guard event.count >= 5, event[0] == UInt8(ascii: "b"), event[1] == UInt8(ascii: "i") else { return false }
+        return event.starts(with: dialect.prefix.utf8) || event.starts(with: dialect.internalPrefix.utf8)
+    }
+
+    /// Everything but an application event on a subscribed channel.
+    private func slow(_ connection: Connection, _ bytes: UnsafeRawBufferPointer, _ scanned: ScannedMessage) {
+        let event = JSONString.decode(scanned.event, in: bytes)
+        let channel = scanned.channel.map { JSONString.decode($0, in: bytes) }
+        if let channel, !event.utf8.starts(with: dialect.prefix.utf8),
+            !event.utf8.starts(with: dialect.internalPrefix.utf8)
+        {
+            var name = channel
+            let isRouted = name.withUTF8 { session.route(UnsafeRawBufferPointer($0)) } != .none
+            guard isRouted else {
+                client.counters.framesUnroutable.add(1)
+                return
+            }
+        }
+        let data: InboundMessage.Data
+        switch scanned.dataKind {
+        case .none: data = .none
+        case .value: data = .value(Array(scanned.data.bytes(in: bytes)))
+        case .string:
+            let source = scanned.data.bytes(in: bytes)
+            data = .string(
+                Array(unsafeUninitializedCapacity: source.count) { buffer, count in
+                    count = buffer.baseAddress.map { JSONString.unescape(source, into: $0) } ?? 0
+                })
+        }
+        feed(.message(connection.id, InboundMessage(event: event, channel: channel, data: data)))
+    }
+
+    // MARK: Slow consumers
+
+    private var isOverHalf: Bool {
+        client.queuedBytes.load(ordering: .acquiring) > client.options.queueBytesMax / 2
+            || client.queuedRecords.load(ordering: .acquiring) > client.options.queueRecordsMax / 2
+    }
+
+    /// False if the consumer has caught up in the meantime.
+    private func pauseReading(_ connection: Connection) -> Bool {
+        sink.publish()
+        client.isReadingPaused.store(true, ordering: .sequentiallyConsistent)
+        guard isOverHalf else {
+            client.isReadingPaused.store(false, ordering: .relaxed)
+            return false
+        }
+        client.counters.readPauses.add(1)
+        connection.setPaused(true)
+        return true
+    }
+
+    private func resumeReading() {
+        client.isReadingPaused.store(false, ordering: .releasing)
+        connection?.setPaused(false)
+    }
+
+    // MARK: Authorization
+
+    private func authorize(_ question: AuthorizationQuestion) {
+        client.counters.authorizations.add(1)
+        let isSignin = question.channelName == nil
+        if isSignin ? client.options.asksMemberAuthorizer : client.options.asksAuthorizer {
+            let request = Request(client: client, question: question)
+            requests[question.id] = request
+            sink.ask(question, request, now: reactor.now)
+            return
+        }
+        guard let endpoint = isSignin ? client.memberAuthEndpoint : client.authEndpoint else { return }
+        let dialect = dialect
+        posts[question.id] = reactor.posts.post(
+            endpoint, body: Authorizer.body(question, dialect: dialect), headers: client.options.authHeaders,
+            options: client.options
+        ) { [weak self] result in
+            guard let self else { return }
+            posts[question.id] = nil
+            feed(
+                .authorization(
+                    question.id,
+                    Authorizer.answer(result, question: question, endpoint: endpoint.text, dialect: dialect)))
+            settle(reactor.now)
+        }
+    }
+}

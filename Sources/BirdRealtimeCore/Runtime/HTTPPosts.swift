@@ -1,0 +1,228 @@
+import CBirdRealtimeABI
+import CCurl
+
+/// What an authorizer's HTTP answer comes to.
+struct HTTPAnswer {
+    var status: Int32
+    var body: [UInt8]
+    /// Retry-After in milliseconds, when it was given in seconds.
+    var retryAfterMs: Int64?
+    var location: String?
+}
+
+/// The POSTs of every client on this reactor. Reactor thread only.
+final class HTTPPosts {
+    private static let inFlightMax = 64
+    static let bodyBytesMax = 262_144
+
+    private let reactor: Reactor
+    private var multi: CurlMulti?
+    private var waiting = Ring<HTTPPost>()
+    private var inFlight = 0
+
+    init(reactor: Reactor) {
+        self.reactor = reactor
+    }
+
+    func shutDown() {
+        multi?.close()
+        multi = nil
+    }
+
+    /// Starts a POST of JSON, or queues it. `done` comes once, unless it is cancelled.
+    func post(
+        _ url: HTTPEndpoint, body: [UInt8], headers: [(name: String, value: String)], options: ClientOptions,
+        _ done: @escaping (Result<HTTPAnswer, Fault>) -> Void
+    ) -> HTTPPost {
+        let post = HTTPPost(url: url, body: body, headers: headers, options: options, posts: self, done: done)
+        waiting.append(post)
+        startNext()
+        return post
+    }
+
+    private func startNext() {
+        while inFlight < Self.inFlightMax, let post = waiting.popFirst() {
+            if post.isOver { continue }
+            inFlight += 1
+            post.isCounted = true
+            post.resolve(on: reactor)
+        }
+    }
+
+    fileprivate func ended(_ post: HTTPPost) {
+        guard post.isCounted else { return }
+        post.isCounted = false
+        inFlight -= 1
+        startNext()
+    }
+
+    fileprivate func add(_ transfer: CurlTransfer) -> Bool {
+        if multi == nil { multi = CurlMulti(reactor: reactor) }
+        return multi?.add(transfer) ?? false
+    }
+}
+
+final class HTTPPost {
+    private let url: HTTPEndpoint
+    private let body: [UInt8]
+    private let headers: [(name: String, value: String)]
+    private let options: ClientOptions
+    private let posts: HTTPPosts
+    private let proxy: ProxyChoice
+    private var done: ((Result<HTTPAnswer, Fault>) -> Void)?
+    private var ticket: Resolver.Ticket?
+    private var transfer: PostTransfer?
+    fileprivate var isCounted = false
+
+    fileprivate init(
+        url: HTTPEndpoint, body: [UInt8], headers: [(name: String, value: String)], options: ClientOptions,
+        posts: HTTPPosts, done: @escaping (Result<HTTPAnswer, Fault>) -> Void
+    ) {
+        self.url = url
+        self.body = body
+        self.headers = headers
+        self.options = options
+        self.posts = posts
+        self.done = done
+        proxy = ProxyChoice(options: options, host: url.host, isSecure: url.isSecure)
+    }
+
+    fileprivate var isOver: Bool { done == nil }
+
+    func cancel() {
+        done = nil
+        ticket?.abandon()
+        ticket = nil
+        transfer?.cleanUp()
+        transfer = nil
+        posts.ended(self)
+    }
+
+    private func finish(_ result: Result<HTTPAnswer, Fault>) {
+        let done = self.done
+        self.done = nil
+        transfer?.cleanUp()
+        transfer = nil
+        posts.ended(self)
+        done?(result)
+    }
+
+    fileprivate func resolve(on reactor: Reactor) {
+        let host: String
+        let port: UInt16
+        switch proxy {
+        case .direct: (host, port) = (url.host, url.port)
+        case .proxy(_, let proxyHost, let proxyPort): (host, port) = (proxyHost, proxyPort)
+        }
+        if Resolver.isLiteral(host) {
+            start(resolved: [])
+            return
+        }
+        ticket = Resolver.resolve(host, on: reactor) { [weak self] answer in
+            guard let self else { return }
+            ticket = nil
+            switch answer {
+            case .success(let addresses): start(resolved: ["\(host):\(port):\(addresses.joined(separator: ","))"])
+            case .failure(let fault): finish(.failure(fault))
+            }
+        }
+    }
+
+    private func start(resolved: [String]) {
+        guard let transfer = PostTransfer() else {
+            finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
+            return
+        }
+        transfer.set(CURLOPT_URL, url.text)
+        transfer.set(CURLOPT_POST, 1)
+        transfer.set(CURLOPT_FOLLOWLOCATION, 0)
+        transfer.set(CURLOPT_TIMEOUT_MS, Int(options.session.authTimeoutMs))
+        // A header of the program's replaces one of ours with the same name.
+        let own = ["content-type: application/json", "accept: application/json", "expect:", "user-agent: \(Library.userAgent)"]
+        let given = headers.map { "\($0.name): \($0.value)" }
+        let names = Set(headers.map { $0.name.lowercased() })
+        transfer.set(
+            CURLOPT_HTTPHEADER,
+            list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + given)
+        _ = body.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) }
+        proxy.apply(to: transfer)
+        TrustSettings.apply(options, to: transfer)
+        if !resolved.isEmpty { transfer.set(CURLOPT_RESOLVE, list: resolved) }
+        transfer.onFinished = { [weak self] code in self?.ended(code) }
+        self.transfer = transfer
+        if !posts.add(transfer) {
+            finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl took no handle.", isRetriable: true)))
+        }
+    }
+
+    private func ended(_ code: CURLcode) {
+        guard let transfer else { return }
+        guard code == CURLE_OK else {
+            var fault = CurlGlobal.fault(
+                code, detail: transfer.isTooLarge ? "the answer is larger than \(HTTPPosts.bodyBytesMax) bytes" : transfer.detail,
+                to: "No answer from \(url.text)", isProxied: proxy.isProxied, httpConnectStatus: transfer.proxyStatus)
+            fault.area = .authorization
+            finish(.failure(fault))
+            return
+        }
+        var status = 0
+        _ = birdcurl_get_long(transfer.handle, CURLINFO_RESPONSE_CODE, &status)
+        finish(
+            .success(
+                HTTPAnswer(
+                    status: Int32(clamping: status), body: transfer.body, retryAfterMs: transfer.retryAfterMs,
+                    location: transfer.location)))
+    }
+}
+
+private final class PostTransfer: CurlTransfer {
+    var onFinished: ((CURLcode) -> Void)?
+    var body: [UInt8] = []
+    var isTooLarge = false
+    var retryAfterMs: Int64?
+    var location: String?
+
+    override init?() {
+        super.init()
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        _ = birdcurl_set_write(
+            handle,
+            { bytes, size, count, userData in
+                guard let bytes, let userData else { return 0 }
+                return Unmanaged<PostTransfer>.fromOpaque(userData).takeUnretainedValue()
+                    .take(UnsafeRawBufferPointer(start: bytes, count: size * count))
+            }, me)
+        _ = birdcurl_set_header(
+            handle,
+            { bytes, size, count, userData in
+                guard let bytes, let userData else { return 0 }
+                Unmanaged<PostTransfer>.fromOpaque(userData).takeUnretainedValue()
+                    .takeHeader(String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self))
+                return size * count
+            }, me)
+    }
+
+    override func finished(_ code: CURLcode) { onFinished?(code) }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard body.count + bytes.count <= HTTPPosts.bodyBytesMax else {
+            isTooLarge = true
+            return 0
+        }
+        body.append(contentsOf: bytes)
+        return bytes.count
+    }
+
+    private func takeHeader(_ line: String) {
+        guard let colon = line.firstIndex(of: ":") else { return }
+        let isSpace: (Character) -> Bool = { $0.isWhitespace || $0.isNewline }
+        var value = line[line.index(after: colon)...].drop(while: isSpace)
+        while let last = value.last, isSpace(last) { value.removeLast() }
+        switch line[..<colon].lowercased() {
+        case "retry-after":
+            if let seconds = Int64(value), seconds >= 0, seconds < 1_000_000 { retryAfterMs = seconds * 1_000 }
+        case "location": location = String(value.prefix(512))
+        default: break
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import CLinux
+import Glibc
+
+/// A mutex with a condition variable (timed on CLOCK_MONOTONIC). Used where threads wait; never held while user code runs.
+/// `@unchecked Sendable`: the pthread objects live at a fixed address and are made for use by many threads.
+final class Monitor: @unchecked Sendable {
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init() {
+        pthread_mutex_init(mutex, nil)
+        _ = birdlinux_cond_init(condition)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    func lock() { pthread_mutex_lock(mutex) }
+    func unlock() { pthread_mutex_unlock(mutex) }
+    func signalAll() { pthread_cond_broadcast(condition) }
+
+    func withLock<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
+        lock()
+        defer { unlock() }
+        return try body()
+    }
+
+    /// Call with the lock held. False when the deadline has passed.
+    func wait(until deadline: timespec?) -> Bool {
+        guard var deadline else {
+            return pthread_cond_wait(condition, mutex) == 0
+        }
+        return pthread_cond_timedwait(condition, mutex, &deadline) != ETIMEDOUT
+    }
+
+    /// Waits, lock held, until `isDone` or the time is over (`timeoutMs` negative: no limit). False on timeout.
+    func wait(timeoutMs: Int64, until isDone: () -> Bool) -> Bool {
+        let deadline: timespec? = timeoutMs < 0 ? nil : System.monotonicDeadline(afterMs: timeoutMs)
+        while !isDone() {
+            if !wait(until: deadline) { return isDone() }
+        }
+        return true
+    }
+}

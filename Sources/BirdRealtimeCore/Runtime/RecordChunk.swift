@@ -1,0 +1,125 @@
+package import CBirdRealtimeABI
+import Glibc
+
+/// A record as the library keeps it: what the program sees, and behind it what only the dispatch needs. The stride that drain
+/// reports covers both.
+struct StoredRecord {
+    var visible: bird_record
+    /// Kept alive by the chunk, or by the caller of the dispatch.
+    var channel: Unmanaged<Channel>?
+    /// What this record does to the roster when it is delivered; an index into the chunk's `rosterChanges`, -1 for nothing.
+    var rosterChange: Int
+}
+
+/// A batch of records of one client in one block of memory: the records grow from the front, their strings from the back.
+/// Filled by the reactor, then handed to one consumer; never used by two threads at a time.
+/// `@unchecked Sendable`: ownership passes as a whole under the lock of the queue.
+package final class RecordChunk: @unchecked Sendable {
+    static let bytesNormal = 131_072
+    static let bytesSmall = 8_192
+    package static let stride = MemoryLayout<StoredRecord>.stride
+
+    private(set) var base: UnsafeMutableRawPointer
+    private(set) var capacityBytes: Int
+    package private(set) var count = 0
+    private var stringsStart: Int
+    /// Whose records these are. Strings of interned names and of channels live in it.
+    private(set) var client: Client?
+    private var channels: [Channel] = []
+    private var errors: [ErrorObject] = []
+    private(set) var rosterChanges: [RosterChange] = []
+    /// Version of the client's names when the records were made.
+    var namesVersion: UInt32 = 0
+    package var handle: UInt = 0
+    /// The queue that it was drained from, while the program holds it.
+    var queue: RecordQueue?
+
+    init(capacityBytes: Int) {
+        self.capacityBytes = capacityBytes
+        base = UnsafeMutableRawPointer.allocate(byteCount: capacityBytes, alignment: 16)
+        stringsStart = capacityBytes
+    }
+
+    deinit { base.deallocate() }
+
+    var usedBytes: Int { count * Self.stride + (capacityBytes - stringsStart) }
+    var isEmpty: Bool { count == 0 }
+    var records: UnsafeMutablePointer<StoredRecord> { base.assumingMemoryBound(to: StoredRecord.self) }
+    package var visibleRecords: UnsafePointer<bird_record> { UnsafePointer(base.assumingMemoryBound(to: bird_record.self)) }
+
+    func begin(for client: Client) {
+        self.client = client
+    }
+
+    /// Back to an empty chunk without an owner.
+    func reset() {
+        count = 0
+        stringsStart = capacityBytes
+        channels.removeAll(keepingCapacity: true)
+        errors.removeAll(keepingCapacity: true)
+        rosterChanges.removeAll(keepingCapacity: true)
+        client = nil
+    }
+
+    @inline(__always)
+    func hasRoom(forStringBytes bytes: Int) -> Bool {
+        stringsStart - (count + 1) * Self.stride >= bytes
+    }
+
+    /// Takes `bytes` for strings. The caller has asked `hasRoom`.
+    @inline(__always)
+    func reserve(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
+        stringsStart -= bytes
+        return base.advanced(by: stringsStart).assumingMemoryBound(to: UInt8.self)
+    }
+
+    /// Takes memory for a detail struct.
+    func reserveDetail<T>(_ value: T) -> UnsafeRawPointer {
+        stringsStart -= MemoryLayout<T>.stride
+        stringsStart &= ~7
+        let pointer = base.advanced(by: stringsStart)
+        pointer.initializeMemory(as: T.self, repeating: value, count: 1)
+        return UnsafeRawPointer(pointer)
+    }
+
+    @inline(__always)
+    func copyString(_ source: UnsafePointer<UInt8>, _ length: Int) -> UnsafePointer<CChar> {
+        let target = reserve(length + 1)
+        memcpy(target, source, length)
+        target[length] = 0
+        return UnsafeRawPointer(target).assumingMemoryBound(to: CChar.self)
+    }
+
+    func copyString(_ text: String) -> (pointer: UnsafePointer<CChar>, length: Int) {
+        var text = text
+        return text.withUTF8 { bytes in
+            let target = reserve(bytes.count + 1)
+            if let source = bytes.baseAddress { memcpy(target, source, bytes.count) }
+            target[bytes.count] = 0
+            return (UnsafeRawPointer(target).assumingMemoryBound(to: CChar.self), bytes.count)
+        }
+    }
+
+    /// Keeps the channel, and so its name, alive with the chunk.
+    @inline(__always)
+    func keep(_ channel: Channel) {
+        if channels.last !== channel { channels.append(channel) }
+    }
+
+    func keep(_ fault: Fault) -> OpaquePointer {
+        let error = ErrorObject(fault)
+        errors.append(error)
+        return error.pointer
+    }
+
+    func addRosterChange(_ change: RosterChange) -> Int {
+        rosterChanges.append(change)
+        return rosterChanges.count - 1
+    }
+
+    @inline(__always)
+    func append(_ record: StoredRecord) {
+        records.advanced(by: count).initialize(to: record)
+        count += 1
+    }
+}

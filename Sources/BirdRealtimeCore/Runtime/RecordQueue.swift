@@ -1,0 +1,219 @@
+import CBirdRealtimeABI
+import Glibc
+
+/// The way of records from the reactor to a consumer: chunks, first in first out. The bound is each client's own (bytes and
+/// records not yet consumed), since reading pauses per client.
+/// `@unchecked Sendable`: all state is guarded by `monitor`.
+package final class RecordQueue: @unchecked Sendable {
+    /// Chunks kept for reuse, so that a steady flow allocates nothing.
+    private static let idleChunksMax = 8
+
+    private let monitor = Monitor()
+    private var ready = Ring<RecordChunk>()
+    private var idle: [RecordChunk] = []
+    private var consumer: pthread_t?
+    private var clientCount = 0
+    private var heldCount = 0
+    private var isWoken = false
+    /// nil: the thread pool consumes, and is told through `onReady`.
+    package let fd: Int32
+    private let onReady: (@Sendable () -> Void)?
+    package private(set) var handle: UInt = 0
+
+    /// A queue that the program empties.
+    package init() throws(Fault) {
+        switch System.makeEventFD() {
+        case .success(let fd): self.fd = fd
+        case .failure(let error):
+            throw Fault(BIRD_ERR_SYSTEM, .system, field: "eventfd", "No eventfd for the queue: \(error.message).")
+        }
+        onReady = nil
+    }
+
+    /// A queue that something else than a waiting program empties.
+    init(onReady: @escaping @Sendable () -> Void) {
+        fd = -1
+        self.onReady = onReady
+    }
+
+    deinit { System.closeFD(fd) }
+
+    package func registerHandle() -> UInt {
+        handle = Handles.register(self, as: .queue)
+        return handle
+    }
+
+    // MARK: Clients
+
+    package func attachClient() { monitor.withLock { clientCount += 1 } }
+    package func detachClient() { monitor.withLock { clientCount -= 1 } }
+
+    /// True if nothing uses the queue any more; its handle is then gone.
+    package func retire() -> Bool {
+        monitor.withLock {
+            guard clientCount == 0, heldCount == 0, consumer == nil else { return false }
+            return Handles.release(handle, .queue)
+        }
+    }
+
+    // MARK: Producer
+
+    /// The newest chunk that waits, if it is the client's and has room to go on with; else an empty one.
+    func chunk(for client: Client, bytesWanted: Int, isBusy: Bool) -> RecordChunk {
+        let reused: RecordChunk? = monitor.withLock {
+            if let last = ready.last, last.client === client, last.hasRoom(forStringBytes: bytesWanted) {
+                return ready.popLast()
+            }
+            guard isBusy || bytesWanted > RecordChunk.bytesSmall / 2,
+                let index = idle.lastIndex(where: { $0.hasRoom(forStringBytes: bytesWanted) })
+            else { return nil }
+            return idle.remove(at: index)
+        }
+        if let reused {
+            if reused.isEmpty { reused.begin(for: client) }
+            return reused
+        }
+        let normal = isBusy ? RecordChunk.bytesNormal : RecordChunk.bytesSmall
+        let chunk = RecordChunk(capacityBytes: max(normal, bytesWanted + 4 * RecordChunk.stride))
+        chunk.begin(for: client)
+        return chunk
+    }
+
+    func publish(_ chunk: RecordChunk) {
+        monitor.lock()
+        let wasEmpty = ready.isEmpty
+        ready.append(chunk)
+        if wasEmpty { announce() }
+        monitor.unlock()
+        if wasEmpty { onReady?() }
+    }
+
+    /// Makes a consumer come by although no record waits (destructors to run).
+    func nudge() {
+        monitor.lock()
+        announce()
+        monitor.unlock()
+        onReady?()
+    }
+
+    private func announce() {
+        if fd >= 0 { System.signalEventFD(fd) }
+        monitor.signalAll()
+    }
+
+    // MARK: Consumer
+
+    package enum Wait {
+        case ready
+        case woken
+        case timeout
+    }
+
+    package func wait(timeoutMs: Int64) -> Wait {
+        monitor.withLock {
+            let inTime = monitor.wait(timeoutMs: timeoutMs) { !ready.isEmpty || isWoken }
+            if !ready.isEmpty { return .ready }
+            isWoken = false
+            return inTime ? .woken : .timeout
+        }
+    }
+
+    package func wake() {
+        monitor.withLock {
+            isWoken = true
+            monitor.signalAll()
+        }
+    }
+
+    /// Only one thread consumes at a time. False: another one does, or this one is inside a handler of the dispatch.
+    func beginConsuming() -> Bool {
+        monitor.withLock {
+            guard consumer == nil else { return false }
+            consumer = pthread_self()
+            return true
+        }
+    }
+
+    func endConsuming() {
+        monitor.withLock { consumer = nil }
+    }
+
+    var isEmpty: Bool { monitor.withLock { ready.isEmpty } }
+
+    func take() -> RecordChunk? {
+        monitor.withLock {
+            let chunk = ready.popFirst()
+            if ready.isEmpty, fd >= 0 { System.clearEventFD(fd) }
+            return chunk
+        }
+    }
+
+    /// Gives a chunk back after its records have been consumed.
+    func recycle(_ chunk: RecordChunk) {
+        chunk.client?.didConsume(bytes: chunk.usedBytes, records: chunk.count)
+        chunk.reset()
+        guard chunk.capacityBytes == RecordChunk.bytesNormal else { return }
+        monitor.withLock {
+            if idle.count < Self.idleChunksMax { idle.append(chunk) }
+        }
+    }
+
+    /// Takes the oldest chunk for the program to walk. nil: nothing waits. Throws when another consumer is at work.
+    package func drain() throws(Fault) -> RecordChunk? {
+        guard beginConsuming() else { throw Self.busy }
+        defer { endConsuming() }
+        while let chunk = take() {
+            guard let client = chunk.client, client.enterDelivery() else {
+                recycle(chunk)
+                continue
+            }
+            client.dispatcher.runRetired()
+            for change in chunk.rosterChanges { change.apply() }
+            client.leaveDelivery()
+            guard !chunk.isEmpty else {
+                recycle(chunk)
+                continue
+            }
+            chunk.queue = self
+            chunk.handle = Handles.register(chunk, as: .batch)
+            monitor.withLock { heldCount += 1 }
+            return chunk
+        }
+        return nil
+    }
+
+    func releaseHeld(_ chunk: RecordChunk) {
+        recycle(chunk)
+        monitor.withLock { heldCount -= 1 }
+    }
+
+    /// Runs the handlers of what waits on the calling thread. `recordsMax` 0: what waits at the start.
+    package func dispatch(recordsMax: Int) throws(Fault) -> Int {
+        guard beginConsuming() else { throw Self.busy }
+        defer { endConsuming() }
+        var delivered = 0
+        // A bound even when the reactor keeps adding: a dispatch of everything ends with what waited when it began.
+        var chunksLeft = monitor.withLock { ready.count }
+        while chunksLeft > 0, recordsMax <= 0 || delivered < recordsMax, let chunk = take() {
+            chunksLeft -= 1
+            if let client = chunk.client, client.enterDelivery() {
+                delivered += client.dispatcher.deliver(chunk)
+                client.leaveDelivery()
+            }
+            recycle(chunk)
+        }
+        return delivered
+    }
+
+    private static let busy = Fault(
+        BIRD_ERR_BUSY, .argument, field: "queue", "Another thread drains or dispatches this queue.", isRetriable: true)
+}
+
+extension RecordChunk {
+    /// Ends a batch that the program held.
+    package func release() {
+        guard let queue else { return }
+        self.queue = nil
+        queue.releaseHeld(self)
+    }
+}

@@ -1,0 +1,389 @@
+import CBirdRealtimeABI
+import Glibc
+
+/// Turns what happens on a connection into records, and brings them on their way. Reactor thread only.
+final class RecordSink {
+    /// Strings of a control record beside its texts: details, alignment.
+    private static let detailBytesMax = 512
+
+    private unowned(unsafe) let client: Client
+    private let queue: RecordQueue?
+    private var chunk: RecordChunk?
+    /// LOOP: the record of the event being delivered, filled anew each time.
+    private let loopRecord = UnsafeMutablePointer<bird_record>.allocate(capacity: 1)
+    private var names: (table: NameTable, strings: [UnsafePointer<CChar>], version: UInt32)
+    /// LOOP: handlers on the stack.
+    private(set) var handlerDepth = 0
+    private(set) var eventsDelivered: UInt64 = 0
+    /// The read that is being worked on brought a lot.
+    var isBusy = false
+
+    init(client: Client) {
+        self.client = client
+        queue = client.queue
+        names = client.namesSnapshot()
+        loopRecord.initialize(to: bird_record())
+        loopRecord.pointee.struct_size = UInt32(MemoryLayout<bird_record>.size)
+        loopRecord.pointee.kind = UInt32(BIRD_RECORD_EVENT)
+        loopRecord.pointee.client = OpaquePointer(bitPattern: client.handle)
+        loopRecord.pointee.client_tag = client.options.tag
+    }
+
+    deinit { loopRecord.deallocate() }
+
+    /// The bound of the consumer's queue has been reached.
+    @inline(__always)
+    var isFull: Bool {
+        guard queue != nil else { return false }
+        let openRecords = chunk?.count ?? 0
+        return client.queuedRecords.load(ordering: .relaxed) + openRecords >= client.options.queueRecordsMax
+            || client.queuedBytes.load(ordering: .relaxed) + (chunk?.usedBytes ?? 0) >= client.options.queueBytesMax
+    }
+
+    @inline(__always)
+    private func isWanted(_ kind: Int32) -> Bool { client.options.records & (1 << UInt64(kind)) != 0 }
+
+    @inline(__always)
+    private func refreshNames() {
+        if names.version != client.namesVersion { names = client.namesSnapshot() }
+    }
+
+    // MARK: The short way of an application event
+
+    /// One event on a subscribed channel. The bytes of the message are overwritten.
+    @inline(__always)
+    func event(_ message: UnsafeMutableRawBufferPointer, _ scanned: ScannedMessage, _ channel: Unmanaged<Channel>) {
+        guard isWanted(BIRD_RECORD_EVENT), let base = message.baseAddress else { return }
+        refreshNames()
+        eventsDelivered &+= 1
+        let eventID = UInt32(
+            truncatingIfNeeded: names.table.value(of: scanned.event.bytes(in: UnsafeRawBufferPointer(message))))
+        if queue == nil {
+            deliverNow(base, scanned, channel, eventID)
+        } else {
+            store(base, scanned, channel, eventID)
+        }
+    }
+
+    @inline(__always)
+    private func deliverNow(
+        _ base: UnsafeMutableRawPointer, _ scanned: ScannedMessage, _ channel: Unmanaged<Channel>, _ eventID: UInt32
+    ) {
+        let record = loopRecord
+        setChannel(&record.pointee, channel)
+        let text = base.assumingMemoryBound(to: UInt8.self)
+        // The NULs go where quotes, commas and braces of the message stood, which have been read.
+        let event = text + scanned.event.offset
+        if eventID == 0 {
+            event[scanned.event.length] = 0
+            record.pointee.event = UnsafeRawPointer(event).assumingMemoryBound(to: CChar.self)
+        } else {
+            record.pointee.event = names.strings[Int(eventID) - 1]
+        }
+        record.pointee.event_length = UInt32(truncatingIfNeeded: scanned.event.length)
+        record.pointee.event_id = eventID
+        let data = text + scanned.data.offset
+        var length = scanned.data.length
+        switch scanned.dataKind {
+        case .none:
+            record.pointee.data = nil
+            record.pointee.data_kind = UInt32(BIRD_DATA_NONE)
+        case .string:
+            if scanned.data.isEscaped {
+                length = JSONString.unescape(UnsafeRawBufferPointer(start: data, count: length), into: data)
+            }
+            data[length] = 0
+            record.pointee.data = UnsafeRawPointer(data).assumingMemoryBound(to: CChar.self)
+            record.pointee.data_kind = UInt32(BIRD_DATA_STRING)
+        case .value:
+            data[length] = 0
+            record.pointee.data = UnsafeRawPointer(data).assumingMemoryBound(to: CChar.self)
+            record.pointee.data_kind = UInt32(BIRD_DATA_VALUE)
+        }
+        record.pointee.data_length = length
+        handlerDepth += 1
+        client.dispatcher.deliver(record, channel)
+        handlerDepth -= 1
+    }
+
+    @inline(__always)
+    private func store(
+        _ base: UnsafeMutableRawPointer, _ scanned: ScannedMessage, _ channel: Unmanaged<Channel>, _ eventID: UInt32
+    ) {
+        let eventBytes = eventID == 0 ? scanned.event.length + 1 : 0
+        let dataBytes = scanned.dataKind == .none ? 0 : scanned.data.length + 1
+        let chunk = openChunk(eventBytes + dataBytes)
+        var record = StoredRecord(visible: bird_record(), channel: channel, rosterChange: -1)
+        setConstants(&record.visible, BIRD_RECORD_EVENT)
+        setChannel(&record.visible, channel)
+        channel._withUnsafeGuaranteedRef { chunk.keep($0) }
+        let text = base.assumingMemoryBound(to: UInt8.self)
+        record.visible.event =
+            eventID == 0
+            ? chunk.copyString(text + scanned.event.offset, scanned.event.length) : names.strings[Int(eventID) - 1]
+        record.visible.event_length = UInt32(truncatingIfNeeded: scanned.event.length)
+        record.visible.event_id = eventID
+        if scanned.dataKind != .none {
+            let source = UnsafeRawBufferPointer(start: base + scanned.data.offset, count: scanned.data.length)
+            let target = chunk.reserve(dataBytes)
+            var length = scanned.data.length
+            if scanned.data.isEscaped {
+                length = JSONString.unescape(source, into: target)
+            } else if let start = source.baseAddress {
+                memcpy(target, start, length)
+            }
+            target[length] = 0
+            record.visible.data = UnsafeRawPointer(target).assumingMemoryBound(to: CChar.self)
+            record.visible.data_length = length
+            record.visible.data_kind = UInt32(scanned.dataKind == .string ? BIRD_DATA_STRING : BIRD_DATA_VALUE)
+        }
+        chunk.append(record)
+    }
+
+    @inline(__always)
+    private func setConstants(_ record: inout bird_record, _ kind: Int32) {
+        record.struct_size = UInt32(MemoryLayout<bird_record>.size)
+        record.kind = UInt32(bitPattern: kind)
+        record.client = OpaquePointer(bitPattern: client.handle)
+        record.client_tag = client.options.tag
+    }
+
+    @inline(__always)
+    private func setChannel(_ record: inout bird_record, _ channel: Unmanaged<Channel>) {
+        channel._withUnsafeGuaranteedRef {
+            record.channel = OpaquePointer(bitPattern: $0.handle)
+            record.channel_tag = $0.tag
+            record.channel_name = $0.nameCString
+            record.channel_name_length = UInt32(truncatingIfNeeded: $0.nameLength)
+        }
+    }
+
+    // MARK: Chunks
+
+    @inline(__always)
+    private func openChunk(_ stringBytes: Int) -> RecordChunk {
+        if let chunk, chunk.hasRoom(forStringBytes: stringBytes) { return chunk }
+        return nextChunk(stringBytes)
+    }
+
+    @inline(never)
+    private func nextChunk(_ stringBytes: Int) -> RecordChunk {
+        publish()
+        let next: RecordChunk
+        if let queue {
+            next = queue.chunk(for: client, bytesWanted: stringBytes, isBusy: isBusy)
+            client.queuedBytes.wrappingSubtract(next.usedBytes, ordering: .relaxed)
+            client.queuedRecords.wrappingSubtract(next.count, ordering: .relaxed)
+        } else {
+            next = RecordChunk(capacityBytes: max(RecordChunk.bytesSmall, stringBytes + 4 * RecordChunk.stride))
+            next.begin(for: client)
+        }
+        if next.isEmpty { next.namesVersion = names.version }
+        chunk = next
+        return next
+    }
+
+    /// Hands over what has been collected. Call at the end of a round.
+    func publish() {
+        guard let chunk, let queue else { return }
+        self.chunk = nil
+        client.queuedBytes.wrappingAdd(chunk.usedBytes, ordering: .acquiringAndReleasing)
+        client.queuedRecords.wrappingAdd(chunk.count, ordering: .acquiringAndReleasing)
+        queue.publish(chunk)
+    }
+
+    // MARK: Everything else
+
+    /// What a record says beside what all have.
+    private struct Content {
+        var kind: Int32
+        var channel: ChannelReference = .none
+        var event = ""
+        var data: InboundMessage.Data = .none
+        var rosterChange: RosterChange?
+        var operation: UInt64 = 0
+        /// Writes the detail into the chunk.
+        var detail: ((RecordChunk) -> UnsafeRawPointer)?
+        /// Bytes of the strings that `detail` copies.
+        var detailStringBytes = 0
+    }
+
+    func emit(_ event: SessionEvent, dialect: Dialect) { add(content(event, dialect)) }
+
+    func ask(_ question: AuthorizationQuestion, _ request: Request, now: Instant) {
+        let name = question.channelName ?? ""
+        add(
+            Content(
+                kind: BIRD_RECORD_REQUEST,
+                detail: { chunk in
+                    chunk.reserveDetail(
+                        bird_question(
+                            struct_size: UInt32(MemoryLayout<bird_question>.size),
+                            request_kind: question.channelName == nil
+                                ? BIRD_REQUEST_AUTHORIZE_MEMBER : BIRD_REQUEST_AUTHORIZE_CHANNEL,
+                            request: OpaquePointer(bitPattern: request.handle),
+                            deadline_ms: max(0, question.deadline - now),
+                            connection_id: chunk.copyString(question.connectionID).pointer,
+                            channel_name: chunk.copyString(name).pointer))
+                }, detailStringBytes: name.utf8.count + question.connectionID.utf8.count))
+    }
+
+    private func content(_ event: SessionEvent, _ dialect: Dialect) -> Content {
+        switch event {
+        case .state(let change):
+            var content = Self.stateContent(BIRD_RECORD_STATE, change)
+            // Rosters belong to a connection.
+            if change.previous == .connected { content.rosterChange = .clearAll(client) }
+            return content
+        case .connectingIn(let change): return Self.stateContent(BIRD_RECORD_CONNECTING_IN, change)
+        case .connectionLost: return Content(kind: BIRD_RECORD_CONNECTION_LOST)
+        case .error(let fault): return Self.failure(BIRD_RECORD_ERROR, fault)
+        case .signinFailed(let fault): return Self.failure(BIRD_RECORD_SIGNIN_ERROR, fault)
+        case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
+            let count = UInt32(truncatingIfNeeded: members?.count ?? 0)
+            return Content(
+                kind: BIRD_RECORD_SUBSCRIBED, channel: reference, event: dialect.subscriptionSucceeded, data: data,
+                rosterChange: members.flatMap { members in
+                    Channel.at(reference).map { .replace($0.takeUnretainedValue(), members, myID: myID ?? "") }
+                },
+                detail: { chunk in
+                    chunk.reserveDetail(
+                        bird_subscription(
+                            struct_size: UInt32(MemoryLayout<bird_subscription>.size),
+                            is_resubscribe: isResubscribe ? 1 : 0, interrupted_ms: interruptedMs, will_retry: 0,
+                            member_count: count, my_id: chunk.copyString(myID ?? "").pointer, error: nil))
+                }, detailStringBytes: myID?.utf8.count ?? 0)
+        case .subscriptionFailed(let reference, let fault, let willRetry):
+            return Content(
+                kind: BIRD_RECORD_SUBSCRIPTION_ERROR, channel: reference, event: dialect.subscriptionError,
+                detail: { chunk in
+                    chunk.reserveDetail(
+                        bird_subscription(
+                            struct_size: UInt32(MemoryLayout<bird_subscription>.size), is_resubscribe: 0,
+                            interrupted_ms: 0, will_retry: willRetry ? 1 : 0, member_count: 0,
+                            my_id: chunk.copyString("").pointer, error: chunk.keep(fault)))
+                })
+        case .memberAdded(let reference, let member):
+            return Self.memberContent(
+                BIRD_RECORD_MEMBER_ADDED, reference, dialect.memberAdded, member,
+                Channel.at(reference).map { .add($0.takeUnretainedValue(), member) })
+        case .memberRemoved(let reference, let member):
+            return Self.memberContent(
+                BIRD_RECORD_MEMBER_REMOVED, reference, dialect.memberRemoved, member,
+                Channel.at(reference).map { .remove($0.takeUnretainedValue(), member.id) })
+        case .connectionCount(let reference, let data):
+            return Content(
+                kind: BIRD_RECORD_CONNECTION_COUNT, channel: reference, event: dialect.connectionCount, data: data)
+        case .channelEvent(let reference, let name, let data):
+            eventsDelivered &+= 1
+            return Content(kind: BIRD_RECORD_EVENT, channel: reference, event: name, data: data)
+        case .signedIn(let member, let memberData):
+            var content = Self.memberContent(BIRD_RECORD_SIGNED_IN, .none, "", member, nil)
+            content.data = .string(Array(memberData.utf8))
+            return content
+        case .completed(let operation, let isSignin, let fault, let memberData):
+            return Content(
+                kind: BIRD_RECORD_COMPLETION, data: memberData.map { .string(Array($0.utf8)) } ?? .none,
+                operation: operation,
+                detail: { chunk in
+                    chunk.reserveDetail(
+                        bird_completion(
+                            struct_size: UInt32(MemoryLayout<bird_completion>.size),
+                            operation: isSignin ? BIRD_OPERATION_SIGNIN : BIRD_OPERATION_SUBSCRIBE,
+                            status: fault?.status ?? BIRD_OK, reserved: 0, error: fault.map { chunk.keep($0) }))
+                })
+        }
+    }
+
+    private static func stateContent(_ kind: Int32, _ change: StateChange) -> Content {
+        Content(
+            kind: kind,
+            detail: { chunk in
+                chunk.reserveDetail(
+                    bird_state_change(
+                        struct_size: UInt32(MemoryLayout<bird_state_change>.size), previous: change.previous.rawValue,
+                        current: change.current.rawValue, close_code: change.closeCode, attempt: change.attempt,
+                        reason: change.reason, delay_ms: change.delayMs,
+                        reason_text: chunk.copyString(change.reasonText).pointer,
+                        connection_id: chunk.copyString(change.connectionID).pointer))
+            }, detailStringBytes: change.reasonText.utf8.count + change.connectionID.utf8.count)
+    }
+
+    private static func failure(_ kind: Int32, _ fault: Fault) -> Content {
+        Content(
+            kind: kind,
+            detail: { chunk in
+                chunk.reserveDetail(
+                    bird_failure(
+                        struct_size: UInt32(MemoryLayout<bird_failure>.size), reserved: 0, error: chunk.keep(fault)))
+            })
+    }
+
+    private static func memberContent(
+        _ kind: Int32, _ reference: ChannelReference, _ event: String, _ member: Member, _ change: RosterChange?
+    ) -> Content {
+        Content(
+            kind: kind, channel: reference, event: event, data: member.info.map { .value($0) } ?? .none,
+            rosterChange: change,
+            detail: { chunk in
+                let (id, length) = chunk.copyString(member.id)
+                return chunk.reserveDetail(
+                    bird_member(
+                        struct_size: UInt32(MemoryLayout<bird_member>.size),
+                        id_length: UInt32(truncatingIfNeeded: length), id: id))
+            }, detailStringBytes: member.id.utf8.count)
+    }
+
+    /// Appends a record; in LOOP mode it is delivered before this returns.
+    private func add(_ content: Content) {
+        guard isWanted(content.kind) else {
+            // What the program does not want to hear of still happens to its rosters.
+            if queue == nil { content.rosterChange?.apply() }
+            return
+        }
+        let (dataKind, data): (Int32, [UInt8]) =
+            switch content.data {
+            case .none: (BIRD_DATA_NONE, [])
+            case .string(let bytes): (BIRD_DATA_STRING, bytes)
+            case .value(let bytes): (BIRD_DATA_VALUE, bytes)
+            }
+        refreshNames()
+        let chunk = openChunk(
+            content.event.utf8.count + data.count + content.detailStringBytes + Self.detailBytesMax)
+        let channel = Channel.at(content.channel)
+        var record = StoredRecord(visible: bird_record(), channel: channel, rosterChange: -1)
+        setConstants(&record.visible, content.kind)
+        if let channel {
+            setChannel(&record.visible, channel)
+            channel._withUnsafeGuaranteedRef { chunk.keep($0) }
+        }
+        if !content.event.isEmpty {
+            let (event, length) = chunk.copyString(content.event)
+            record.visible.event = event
+            record.visible.event_length = UInt32(truncatingIfNeeded: length)
+            record.visible.event_id = UInt32(
+                truncatingIfNeeded: names.table.value(of: UnsafeRawBufferPointer(start: event, count: length)))
+        }
+        record.visible.data_kind = UInt32(bitPattern: dataKind)
+        if dataKind != BIRD_DATA_NONE {
+            record.visible.data = data.withUnsafeBufferPointer { bytes in
+                guard let start = bytes.baseAddress else { return chunk.copyString("").pointer }
+                return chunk.copyString(start, bytes.count)
+            }
+            record.visible.data_length = data.count
+        }
+        record.visible.operation_tag = content.operation
+        record.visible.detail = content.detail?(chunk)
+        if let change = content.rosterChange { record.rosterChange = chunk.addRosterChange(change) }
+        chunk.append(record)
+        if queue == nil {
+            self.chunk = nil
+            handlerDepth += 1
+            _ = client.dispatcher.deliver(chunk)
+            handlerDepth -= 1
+            chunk.reset()
+            chunk.begin(for: client)
+            if self.chunk == nil { self.chunk = chunk }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import CLinux
+import Glibc
+
+/// The one place that knows about EINTR and errno. Each call returns the result or the errno value.
+enum System {
+    static func retrying(_ call: () -> Int) -> Result<Int, Errno> {
+        while true {
+            let result = call()
+            if result >= 0 { return .success(result) }
+            let code = errno
+            if code != EINTR { return .failure(Errno(code: code)) }
+        }
+    }
+
+    static func now() -> Instant {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Instant(milliseconds: Int64(time.tv_sec) &* 1_000 &+ Int64(time.tv_nsec) / 1_000_000)
+    }
+
+    /// A CLOCK_MONOTONIC time `ms` from now, for condition variables.
+    static func monotonicDeadline(afterMs ms: Int64) -> timespec {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let bounded = min(max(ms, 0), 1_000_000_000_000)
+        time.tv_sec += Int(bounded / 1_000)
+        time.tv_nsec += Int(bounded % 1_000) * 1_000_000
+        if time.tv_nsec >= 1_000_000_000 {
+            time.tv_sec += 1
+            time.tv_nsec -= 1_000_000_000
+        }
+        return time
+    }
+
+    static func makeEventFD() -> Result<Int32, Errno> {
+        retrying { Int(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))) }.map { Int32(truncatingIfNeeded: $0) }
+    }
+
+    static func signalEventFD(_ fd: Int32) {
+        var one: UInt64 = 1
+        _ = retrying { write(fd, &one, 8) }
+    }
+
+    static func clearEventFD(_ fd: Int32) {
+        var value: UInt64 = 0
+        _ = retrying { read(fd, &value, 8) }
+    }
+
+    static func closeFD(_ fd: Int32) {
+        if fd >= 0 { _ = Glibc.close(fd) }
+    }
+}
+
+struct Errno: Error, Equatable {
+    var code: Int32
+
+    var wouldBlock: Bool { code == EAGAIN || code == EWOULDBLOCK }
+
+    var message: String {
+        var buffer = [CChar](repeating: 0, count: 128)
+        // The POSIX form fills the buffer, the GNU form returns a pointer; Swift imports the former.
+        guard strerror_r(code, &buffer, buffer.count) == 0 else { return "error \(code)" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+}

@@ -1,0 +1,79 @@
+import BirdRealtimeCore
+public import CBirdRealtimeABI
+import Synchronization
+
+/// What a `bird_options` names.
+final class OptionsBox: Sendable {
+    let options = Mutex(ClientOptions())
+}
+
+private func options(_ handle: OpaquePointer?) throws(Fault) -> OptionsBox {
+    try object(handle, .options, as: OptionsBox.self)
+}
+
+/// The options to create a client from.
+func optionsValue(_ handle: OpaquePointer?) throws(Fault) -> ClientOptions {
+    try options(handle).options.withLock { $0 }
+}
+
+private func change(
+    _ handle: OpaquePointer?, _ error: UnsafeMutablePointer<OpaquePointer?>?,
+    _ body: (inout ClientOptions) throws(Fault) -> Void
+) -> bird_status {
+    attempt(error) { () throws(Fault) in
+        let box = try options(handle)
+        try box.options.withLock { (value) throws(Fault) in try body(&value) }
+    }
+}
+
+@c @implementation
+public func bird_options_create(_ options: UnsafeMutablePointer<OpaquePointer?>!) -> bird_status {
+    attempt { () throws(Fault) in
+        let target = try out(options, "options")
+        target.pointee = OpaquePointer(bitPattern: Handles.register(OptionsBox(), as: .options))
+    }
+}
+
+@c @implementation
+public func bird_options_destroy(_ options: OpaquePointer!) {
+    Handles.release(UInt(bitPattern: options), .options)
+}
+
+@c @implementation
+public func bird_options_set(
+    _ options: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!,
+    _ error: UnsafeMutablePointer<OpaquePointer?>!
+) -> bird_status {
+    change(options, error) { (target) throws(Fault) in try target.set(text(key, "key"), text(value, "value")) }
+}
+
+@c @implementation
+public func bird_options_set_int(
+    _ options: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: Int64,
+    _ error: UnsafeMutablePointer<OpaquePointer?>!
+) -> bird_status {
+    change(options, error) { (target) throws(Fault) in try target.set(text(key, "key"), value) }
+}
+
+@c @implementation
+public func bird_options_set_auth_header(
+    _ options: OpaquePointer!, _ name: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!,
+    _ error: UnsafeMutablePointer<OpaquePointer?>!
+) -> bird_status {
+    change(options, error) { (target) throws(Fault) in
+        try target.setAuthHeader(text(name, "name"), text(value, "value"))
+    }
+}
+
+@c @implementation
+public func bird_options_set_queue(_ options: OpaquePointer!, _ queue: OpaquePointer!) -> bird_status {
+    change(options, nil) { (target) throws(Fault) in
+        target.queue = try CBirdRealtime.queue(queue)
+        target.delivery = .queue
+    }
+}
+
+@c @implementation
+public func bird_options_set_tag(_ options: OpaquePointer!, _ tag: UInt64) -> bird_status {
+    change(options, nil) { (target) throws(Fault) in target.tag = tag }
+}

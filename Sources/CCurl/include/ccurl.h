@@ -1,0 +1,28 @@
+/* libcurl for Swift: typed forms of the variadic calls that this library makes. */
+#ifndef BIRD_CCURL_H
+#define BIRD_CCURL_H
+
+#include <curl/curl.h>
+
+CURLcode birdcurl_set_long(CURL *easy, CURLoption option, long value);
+CURLcode birdcurl_set_string(CURL *easy, CURLoption option, const char *value);
+CURLcode birdcurl_set_pointer(CURL *easy, CURLoption option, void *value);
+CURLcode birdcurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value);
+/* The body of a POST, copied by libcurl. */
+CURLcode birdcurl_set_body(CURL *easy, const void *bytes, long length);
+
+typedef size_t (*birdcurl_data_function)(char *bytes, size_t size, size_t count, void *user_data);
+CURLcode birdcurl_set_write(CURL *easy, birdcurl_data_function function, void *user_data);
+CURLcode birdcurl_set_header(CURL *easy, birdcurl_data_function function, void *user_data);
+
+CURLcode birdcurl_get_long(CURL *easy, CURLINFO info, long *value);
+CURLcode birdcurl_get_socket(CURL *easy, curl_socket_t *value);
+CURLcode birdcurl_get_pointer(CURL *easy, CURLINFO info, void **value);
+
+typedef int (*birdcurl_socket_function)(CURL *easy, curl_socket_t fd, int what, void *user_data, void *socket_data);
+typedef int (*birdcurl_timer_function)(CURLM *multi, long timeout_ms, void *user_data);
+/* Both callbacks of the socket interface, with one user_data. */
+CURLMcode birdcurl_multi_set_callbacks(CURLM *multi, birdcurl_socket_function on_socket,
+                                       birdcurl_timer_function on_timer, void *user_data);
+
+#endif

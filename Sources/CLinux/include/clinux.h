@@ -1,0 +1,31 @@
+/* Linux interfaces that the Swift overlay of the C library leaves out or imports badly. */
+#ifndef BIRD_CLINUX_H
+#define BIRD_CLINUX_H
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* fcntl is variadic. */
+int birdlinux_dup_cloexec(int fd);
+int birdlinux_set_nonblocking(int fd);
+/* Bytes that wait in the socket's receive buffer, -1 on error. */
+int birdlinux_bytes_waiting(int fd);
+/* Starts a joinable thread with every signal blocked; returns an errno value. */
+int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), void *argument);
+/* A condition variable whose timed waits use CLOCK_MONOTONIC. */
+int birdlinux_cond_init(pthread_cond_t *condition);
+/* How many handlers of the program's are on this thread's stack; add 1 or -1. */
+void birdlinux_callback_depth_add(int change);
+int birdlinux_callback_depth(void);
+/* Runs before, and after in parent and child, each fork. */
+int birdlinux_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+#endif
