@@ -9,7 +9,7 @@ struct Authorizations: Sendable {
     private var inFlight: [AuthorizationID: Applicant] = [:]
     private var lastNumber: UInt64 = 0
     /// In order of arrival from `head` on; entries with an old ticket are void.
-    private var waiters: [Waiter] = []
+    private(set) var waiters: [Waiter] = []
     private var head = 0
 
     init(inFlightMax: Int) {

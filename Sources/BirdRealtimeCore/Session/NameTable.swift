@@ -15,7 +15,7 @@ struct NameTable: Sendable {
     /// A power of two, at most half occupied.
     private var slots = [Slot](repeating: Slot(), count: slotsMin)
     /// One after the other: value, length in bytes, then the name in zero-padded words. Word 0 is not used.
-    private var records: [UInt64] = [0]
+    private(set) var records: [UInt64] = [0]
     private var wastedWords = 0
 
     /// `seed`: what keeps names chosen by strangers from being chosen to collide.

@@ -1,0 +1,161 @@
+import CBirdRealtimeABI
+import Testing
+
+@testable import BirdRealtimeCore
+
+@Suite struct LivenessTests {
+    @Test("REC-20 LIV-01 LIV-09: a silent edge is pinged, abandoned and replaced at once")
+    func silence() {
+        var driver = SessionDriver { $0.pongTimeoutMs = 1_000 }
+        driver.connect(activityTimeout: "2")
+        _ = driver.take()
+        driver.advance(1_999)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(999)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(
+            driver.take() == [
+                "close 1 4200 activity timeout abandoned", "state connected unavailable", "lost", "connecting in",
+                "state unavailable connecting", "open 2",
+            ])
+        #expect(driver.changes.first { $0.current == .unavailable }?.delayMs == 0)
+        #expect(driver.session.connectionID == "")
+    }
+
+    @Test("LIV-11: any inbound bytes are proof of life")
+    func anyBytes() {
+        var driver = SessionDriver { $0.pongTimeoutMs = 1_000 }
+        driver.connect(activityTimeout: "2")
+        _ = driver.take()
+        for _ in 0..<100 {
+            driver.advance(1_000)
+            driver.session.noteInbound(now: driver.now)
+        }
+        #expect(driver.take() == [])
+        driver.advance(2_000)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(999)
+        driver.session.noteInbound(now: driver.now)
+        driver.advance(1_999)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(driver.take() == ["send ping"])
+    }
+
+    @Test func pingsKeepTheirIntervalWhenThePongDeadlineIsLonger() {
+        var driver = SessionDriver { $0.pongTimeoutMs = 30_000 }
+        driver.connect(activityTimeout: "5")
+        _ = driver.take()
+        for _ in 0..<10 {
+            driver.advance(5_000)
+            #expect(driver.take() == ["send ping"])
+            driver.session.noteInbound(now: driver.now)
+        }
+        driver.advance(5_000 + 29_999)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(1)
+        #expect(driver.take("close") == ["close 1 4200 activity timeout abandoned"])
+    }
+
+    @Test(
+        "LIV-10: the program's own timeout counts if it is set and smaller",
+        arguments: [
+            (nil, nil, 120_000), (nil, "30", 30_000), (nil, "300", 300_000), (30_000, nil, 30_000),
+            (30_000, "120", 30_000), (30_000, "10", 10_000), (200, "120", 200), (nil, "0", 1_000), (nil, "0.2", 1_000),
+            (nil, "1.5", 1_500), (nil, "-3", 1_000), (nil, "1e300", 86_400_000), (nil, "\"30\"", 120_000),
+            (nil, "null", 120_000),
+        ] as [(Int64?, String?, Int64)])
+    func activityTimeout(own: Int64?, server: String?, expected: Int64) {
+        var driver = SessionDriver { $0.activityTimeoutMs = own }
+        driver.connect(activityTimeout: server)
+        _ = driver.take()
+        driver.advance(expected - 1)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(driver.take() == ["send ping"])
+    }
+
+    @Test func theServersTimeoutOutlivesTheConnection() {
+        var driver = SessionDriver()
+        driver.connect(activityTimeout: "7")
+        driver.drop()
+        driver.advanceToDeadline()
+        driver.handshake("2.2")
+        _ = driver.take()
+        driver.advance(7_000)
+        #expect(driver.take() == ["send ping"])
+    }
+
+    @Test func aDialectMayTakeTheSmallerByDefault() {
+        var driver = SessionDriver(dialect: .pusher)
+        driver.input(.connect)
+        driver.edge("pusher:connection_established", data: "{\"socket_id\":\"1.1\",\"activity_timeout\":300}")
+        _ = driver.take()
+        driver.advance(120_000)
+        #expect(driver.take().count == 1)
+    }
+
+    @Test func pingsOfTheEdgeAreAnswered() {
+        var driver = SessionDriver()
+        driver.connect()
+        _ = driver.take()
+        driver.edge("bird:ping", data: "{}")
+        driver.edge("bird:ping")
+        #expect(driver.take() == ["send pong", "send pong"])
+    }
+
+    @Test("LIV-08: after a suspend the check is due at once")
+    func suspend() {
+        var driver = SessionDriver()
+        driver.connect(activityTimeout: "120")
+        _ = driver.take()
+        driver.sleep(600_000)
+        driver.advance(0)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(30_000)
+        #expect(driver.take("state") == ["state connected unavailable", "state unavailable connecting"])
+    }
+
+    @Test("LIV-02: a listener finds out that the edge has gone")
+    func listener() {
+        var driver = SessionDriver()
+        driver.connect(activityTimeout: "10")
+        driver.advance(10_000)
+        driver.drop()
+        driver.advance(1_000)
+        #expect(driver.session.state == .connecting)
+    }
+
+    @Test func aPausedReaderPingsAtEachIntervalAndIsNotTakenForDead() {
+        var driver = SessionDriver { $0.pongTimeoutMs = 30_000 }
+        driver.connect(activityTimeout: "10")
+        _ = driver.take()
+        for _ in 0..<20 {
+            driver.advance(9_999)
+            driver.session.noteUnread()
+            #expect(driver.take() == [])
+            driver.advance(1)
+            #expect(driver.take() == ["send ping"])
+        }
+    }
+
+    @Test func liveCheckCountsForTheFlapGuard() {
+        var driver = SessionDriver { $0.pongTimeoutMs = 500 }
+        driver.connect(activityTimeout: "1")
+        var delays: [Int64] = []
+        for _ in 0..<4 {
+            driver.advance(1_500)
+            delays.append(driver.changes.last { $0.current == .unavailable }?.delayMs ?? -1)
+            while driver.session.state != .connecting {
+                driver.advanceToDeadline()
+            }
+            driver.handshake()
+        }
+        #expect(delays[0] == 0 && delays[1] == 0)
+        #expect((1_000...2_000).contains(delays[2]))
+        #expect((2_000...4_000).contains(delays[3]))
+    }
+}

@@ -1,0 +1,154 @@
+import CBirdRealtimeABI
+import Testing
+
+@testable import BirdRealtimeCore
+
+@Suite struct PresenceTests {
+    private static func joined(
+        _ success: String = #"{"presence":{"ids":["m_7"],"hash":{"m_7":{"name":"Noor"}},"count":1}}"#,
+        memberData: String? = #"{"member_id":"m_7","member_info":{"name":"Noor"}}"#
+    ) -> SessionDriver {
+        var driver = SessionDriver()
+        driver.connect()
+        driver.subscribe("presence-a", 1)
+        driver.grant(memberData: memberData)
+        _ = driver.take()
+        driver.confirm("presence-a", data: success)
+        return driver
+    }
+
+    @Test(
+        "PRE-01 PRE-03: the success carries the roster in the order of ids, and my id",
+        arguments: [
+            (
+                #"{"presence":{"ids":["m_7","m_8"],"hash":{"m_8":{"name":"Ivo"},"m_7":{"name":"Noor"}},"count":2}}"#,
+                #"m_7={"name":"Noor"} m_8={"name":"Ivo"}"#
+            ),
+            (
+                #"{"presence":{"ids":[3,1,2],"hash":{"1":{"a":1},"2":null,"3":[]},"count":3}}"#,
+                #"3=[] 1={"a":1} 2=null"#
+            ),
+            (#"{"presence":{"ids":["a",1,null,{},"","b"],"hash":{"a":1.50},"count":9}}"#, "a=1.50 1 b"),
+            (#"{"presence":{"ids":["a","a","b","a"],"hash":{},"count":4}}"#, "a b"),
+            (#"{"presence":{"ids":[12345678901234567890],"hash":{}}}"#, "12345678901234567890"),
+            (#"{"presence":{"ids":["\u006d_7"],"hash":{"m_\u0037":"x"}}}"#, #"m_7="x""#),
+            (#"{"presence":{"ids":"a"}}"#, ""), (#"{"presence":{}}"#, ""), ("{}", ""), ("broken", ""),
+        ])
+    func rosters(success: String, expected: String) {
+        var driver = Self.joined(success)
+        #expect(driver.take() == ["channel 1 subscribed", "subscribed 1 [\(expected)] me m_7"])
+    }
+
+    @Test func myIDComesFromTheAuthorization() {
+        for (memberData, expected) in [
+            (#"{"member_id":"m_7"}"#, "m_7"), (#"{"member_id":7}"#, "7"), (#"{"member_id":null}"#, "none"),
+            ("{}", "none"), ("broken", "none"), (nil, "none"),
+        ] {
+            var driver = Self.joined("{}", memberData: memberData)
+            #expect(driver.take("subscribed") == ["subscribed 1 [] me \(expected)"])
+        }
+    }
+
+    @Test func aLaterAuthorizationWithoutMemberDataClearsMyID() {
+        var driver = Self.joined()
+        driver.drop()
+        driver.advanceToDeadline()
+        driver.handshake("2.2")
+        driver.grant()
+        _ = driver.take()
+        driver.confirm("presence-a", data: "{}")
+        #expect(driver.take("subscribed")[0].hasPrefix("subscribed 1 [] me none again"))
+    }
+
+    @Test("PRE-02 PRE-07: ids are strings, removals carry the last known info")
+    func membersComeAndGo() {
+        var driver = Self.joined()
+        _ = driver.take()
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":42,"member_info":{"n":1.0}}"#)
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"m_9"}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":42}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"m_9"}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"m_7"}"#)
+        #expect(
+            driver.take() == [
+                #"added 1 42={"n":1.0}"#, "added 1 m_9", #"removed 1 42={"n":1.0}"#, "removed 1 m_9",
+                #"removed 1 m_7={"name":"Noor"}"#,
+            ])
+    }
+
+    @Test("PRE-04 PRE-09: a repeated add overwrites and is told again, an unknown removal is ignored")
+    func repeatedMembers() {
+        var driver = Self.joined()
+        _ = driver.take()
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"m_1","member_info":1}"#)
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"m_1","member_info":2}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"m_1"}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"m_1"}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"unknown"}"#)
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"m_1"}"#)
+        #expect(driver.take() == ["added 1 m_1=1", "added 1 m_1=2", "removed 1 m_1=2", "added 1 m_1"])
+    }
+
+    @Test("PRE-05 PRE-08: rosters are independent")
+    func independentRosters() {
+        var driver = Self.joined(#"{"presence":{"ids":["m_1"],"hash":{}}}"#)
+        driver.subscribe("presence-b", 2)
+        driver.grant()
+        driver.confirm("presence-b", data: #"{"presence":{"ids":["m_1"],"hash":{}}}"#)
+        _ = driver.take()
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"m_1"}"#)
+        driver.edge("bird_internal:member_removed", "presence-b", data: #"{"member_id":"m_1"}"#)
+        #expect(driver.take() == ["removed 1 m_1", "removed 2 m_1"])
+    }
+
+    @Test(arguments: ["{}", #"{"member_id":null}"#, #"{"member_id":""}"#, #"{"member_id":{}}"#, "broken", "[]"])
+    func membersWithoutAnIDAreIgnored(data: String) {
+        var driver = Self.joined()
+        _ = driver.take()
+        driver.edge("bird_internal:member_added", "presence-a", data: data)
+        driver.edge("bird_internal:member_removed", "presence-a", data: data)
+        #expect(driver.take() == [])
+    }
+
+    @Test func aSecondSuccessReloadsTheRoster() {
+        var driver = Self.joined()
+        _ = driver.take()
+        driver.confirm("presence-a", data: #"{"presence":{"ids":["m_8"],"hash":{}}}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"m_7"}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"m_8"}"#)
+        #expect(driver.take() == ["subscribed 1 [m_8] me m_7 again after 0", "removed 1 m_8"])
+    }
+
+    @Test("PRE-04: after a resubscribe only the fresh roster counts")
+    func freshRoster() {
+        var driver = Self.joined()
+        driver.unsubscribe(1)
+        driver.subscribe("presence-a", 2)
+        driver.grant()
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"early"}"#)
+        _ = driver.take()
+        driver.confirm("presence-a", data: #"{"presence":{"ids":["m_8"],"hash":{}}}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"m_7"}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"early"}"#)
+        #expect(driver.take() == ["channel 2 subscribed", "subscribed 2 [m_8] me none"])
+    }
+
+    @Test func aDialectHasItsOwnKeys() {
+        var driver = SessionDriver(dialect: .pusher)
+        driver.input(.connect)
+        driver.edge("pusher:connection_established", data: "{\"socket_id\":\"1.1\"}")
+        driver.subscribe("presence-a", 1)
+        driver.grant(memberData: #"{"user_id":"u"}"#)
+        driver.edge(
+            "pusher_internal:subscription_succeeded", "presence-a",
+            data: #"{"presence":{"ids":["u"],"hash":{"u":1}}}"#)
+        driver.edge("pusher_internal:member_added", "presence-a", data: #"{"user_id":"v","user_info":2}"#)
+        driver.edge("pusher_internal:subscription_count", "presence-a", data: #"{"subscription_count":5}"#)
+        let lines = driver.take()
+        #expect(
+            Array(lines.suffix(4)) == [
+                "channel 1 subscribed", "subscribed 1 [u=1] me u", "added 1 v=2",
+                #"count 1 {"subscription_count":5}"#,
+            ])
+    }
+}
