@@ -2,9 +2,10 @@
  * Shows who is on a presence channel, and passes lines from stdin to the others as the client event "client-said". A line is
  * JSON, such as {"text":"hello"}. Ends with the input, or when the edge refuses the connection.
  *
- *     presence APP_KEY EDGE AUTH_ENDPOINT CHANNEL
+ *     presence APP_KEY EDGE AUTH_ENDPOINT TOKEN CHANNEL
  *
- * EDGE is a region (us1, eu1), or host:port of a local edge. The program has a poll loop of its own: the library tells it
+ * EDGE is a region (us1, eu1), or host:port of a local edge. The endpoint learns who asks from the header
+ * "Authorization: Bearer TOKEN"; a local edge takes a member id as the token. The program has a poll loop of its own: the library tells it
  * through a file descriptor that records wait, and the handlers run on this thread when it dispatches them.
  */
 #include <birdrealtime.h>
@@ -71,8 +72,8 @@ static void say(bird_channel *channel, const char *line) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 5) {
-        fprintf(stderr, "usage: presence APP_KEY EDGE AUTH_ENDPOINT CHANNEL\n");
+    if (count != 6) {
+        fprintf(stderr, "usage: presence APP_KEY EDGE AUTH_ENDPOINT TOKEN CHANNEL\n");
         return 2;
     }
     const char *edge = arguments[2];
@@ -88,6 +89,9 @@ int main(int count, char **arguments) {
     check(bird_options_set(options, strchr(edge, ':') != NULL ? "ws_host" : "region", edge, &error), &error);
     check(bird_options_set(options, "allow_insecure", "1", &error), &error);
     check(bird_options_set(options, "auth_endpoint", arguments[3], &error), &error);
+    char authorization[256];
+    snprintf(authorization, sizeof authorization, "Bearer %s", arguments[4]);
+    check(bird_options_set_auth_header(options, "Authorization", authorization, &error), &error);
     check(bird_options_set_queue(options, queue), &error);
     check(bird_client_create(options, &client, &error), &error);
     bird_options_destroy(options);
@@ -95,7 +99,7 @@ int main(int count, char **arguments) {
     uint64_t binding;
     bird_channel *channel = NULL;
     check(bird_client_observe(client, 1u << BIRD_RECORD_STATE, on_state, NULL, NULL, &binding, &error), &error);
-    check(bird_client_subscribe(client, arguments[4], 0, &channel, &error), &error);
+    check(bird_client_subscribe(client, arguments[5], 0, &channel, &error), &error);
     check(bird_channel_bind(channel, "bird:subscription_succeeded", on_subscribed, NULL, NULL, &binding, &error),
           &error);
     check(bird_channel_bind(channel, "bird:subscription_error", on_refused, NULL, NULL, &binding, &error), &error);

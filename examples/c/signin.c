@@ -2,9 +2,10 @@
  * Signs in as a member and prints the events sent to that member. Ends when the edge refuses the connection (it does so
  * when the member is disconnected on purpose), or with Ctrl-C.
  *
- *     signin APP_KEY EDGE MEMBER_AUTH_ENDPOINT
+ *     signin APP_KEY EDGE MEMBER_AUTH_ENDPOINT TOKEN
  *
- * EDGE is a region (us1, eu1), or host:port of a local edge.
+ * EDGE is a region (us1, eu1), or host:port of a local edge. The endpoint learns who asks from the header
+ * "Authorization: Bearer TOKEN"; a local edge takes a member id as the token.
  */
 #include <birdrealtime.h>
 #include <stdio.h>
@@ -51,8 +52,8 @@ static void on_event(const bird_record *record, void *user_data) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 4) {
-        fprintf(stderr, "usage: signin APP_KEY EDGE MEMBER_AUTH_ENDPOINT\n");
+    if (count != 5) {
+        fprintf(stderr, "usage: signin APP_KEY EDGE MEMBER_AUTH_ENDPOINT TOKEN\n");
         return 2;
     }
     const char *edge = arguments[2];
@@ -66,6 +67,9 @@ int main(int count, char **arguments) {
     check(bird_options_set(options, strchr(edge, ':') != NULL ? "ws_host" : "region", edge, &error), &error);
     check(bird_options_set(options, "allow_insecure", "1", &error), &error);
     check(bird_options_set(options, "member_auth_endpoint", arguments[3], &error), &error);
+    char authorization[256];
+    snprintf(authorization, sizeof authorization, "Bearer %s", arguments[4]);
+    check(bird_options_set_auth_header(options, "Authorization", authorization, &error), &error);
     check(bird_client_create(options, &client, &error), &error);
     bird_options_destroy(options);
 

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from command_edge import CommandEdge
+from paths import CLIENT_SCRIPT, PYTHON_SOURCES, ROOT
+from script_client import ScriptClient
+from scripted_server import ScriptedServer
+
+sys.path.insert(0, str(PYTHON_SOURCES))
+os.environ["PYTHONPATH"] = str(PYTHON_SOURCES)
+
+# Only a client that cannot be reached waits long; these tests want to see the next attempt soon.
+QUICK_BACKOFF = {"backoff_base_ms": 20, "backoff_max_ms": 100, "flap_guard": 0}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs() -> None:
+    """The C programs, compiled when they are older than their sources."""
+    subprocess.run([ROOT / "scripts/build-c"], check=True)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as running:
+        yield running
+
+
+@pytest.fixture
+def auth() -> Iterator[ScriptedServer]:
+    """A second scripted server, for the authorizer's side."""
+    with ScriptedServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def command_edge() -> Iterator[CommandEdge]:
+    with CommandEdge() as running:
+        yield running
+
+
+StartClient = Callable[..., ScriptClient]
+
+
+@pytest.fixture
+def start() -> Iterator[StartClient]:
+    """Starts clients that are not connected yet; at the end each must end well."""
+    with ExitStack() as stack:
+
+        def begin(server: ScriptedServer, **options: str | int) -> ScriptClient:
+            defaults: dict[str, str | int] = {
+                "app_key": "pk_test",
+                "ws_host": server.host,
+                "allow_insecure": 1,
+                **QUICK_BACKOFF,
+            }
+            client = ScriptClient([CLIENT_SCRIPT], **{**defaults, **options})
+            stack.callback(client.finish)
+            assert client.created["status"] == "BIRD_OK", client.created
+            return client
+
+        yield begin
+
+
+@pytest.fixture
+def connect(start: StartClient) -> StartClient:
+    """The same, on their way to the server."""
+
+    def begin(server: ScriptedServer, **options: str | int) -> ScriptClient:
+        client = start(server, **options)
+        client.do("connect")
+        return client
+
+    return begin

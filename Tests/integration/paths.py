@@ -1,0 +1,12 @@
+"""Where things are: everything that the tests of this directory run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = ROOT / "include/birdrealtime.h"
+PROGRAMS = ROOT / "build/c"
+HARNESS = PROGRAMS / "harness"
+CLIENT_SCRIPT = PROGRAMS / "client_script"
+PYTHON_SOURCES = ROOT / "bindings/python/src"

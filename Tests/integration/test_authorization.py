@@ -1,0 +1,259 @@
+"""The authorizer: what is asked, and every way an answer can go wrong (Bird protocol §9)."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import pytest
+from conftest import StartClient
+from script_client import ScriptClient
+from scripted_server import Connection, ScriptedServer, refusing_port, succeeded
+
+GRANTED = json.dumps({"auth": "key:signature"})
+
+
+def endpoint(auth: ScriptedServer) -> str:
+    return f"http://{auth.host}/bird/auth"
+
+
+@pytest.fixture
+def client(server: ScriptedServer, auth: ScriptedServer, connect: StartClient) -> ScriptClient:
+    return connect(server, auth_endpoint=endpoint(auth), header__X_Token="hush-1")
+
+
+@pytest.fixture
+def connection(server: ScriptedServer, client: ScriptClient) -> Connection:
+    accepted = server.accept()
+    accepted.establish("4242.1357")
+    client.wait_for_state("connected")
+    return accepted
+
+
+def test_request_and_its_use(auth: ScriptedServer, client: ScriptClient, connection: Connection) -> None:
+    client.do("subscribe", "presence-lobby", 0)
+    post = auth.accept()
+    head, body = post.read_post()
+    assert head.startswith("POST /bird/auth HTTP/1.1\r\n")
+    assert re.search(r"\r\ncontent-type: application/json\r\n", head, re.IGNORECASE)
+    assert re.search(r"\r\nX_Token: hush-1\r\n", head)
+    assert body == {"connection_id": "4242.1357", "channel_name": "presence-lobby"}
+    member_data = '{"member_id": "m_7", "member_info": {"name": "Noor\\u00e9"}}'
+    post.respond(200, json.dumps({"auth": "key:signature", "member_data": member_data, "extra": [1]}))
+    presence = {"presence": {"ids": ["m_7", 8], "hash": {"m_7": {"name": "Noor"}, "8": None}, "count": 2}}
+    connection.join("presence-lobby", presence, auth="key:signature", member_data=member_data)
+    subscribed = client.wait_for("subscribed")
+    assert (subscribed["my_id"], subscribed["member_count"]) == ("m_7", 2)
+    assert client.do("roster", "presence-lobby")["members"] == "m_7 8"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, "<!doctype html><title>Sign in</title>"),
+        (200, ""),
+        (200, "[]"),
+        (200, "{}"),
+        (200, '{"auth":""}'),
+        (200, '{"auth":7}'),
+        (204, ""),
+    ],
+)
+def test_useless_answer_is_final(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection, status: int, body: str
+) -> None:
+    client.do("subscribe", "private-ledger", 3)
+    post = auth.accept()
+    post.read_post()
+    post.respond(status, body, Content_Type="text/html")
+    failed = client.wait_for("subscription_error")
+    assert (failed["error"], failed["will_retry"]) == ("BIRD_ERR_AUTH", 0)
+    assert (failed["endpoint"], failed["http_status"]) == (endpoint(auth), status)
+    assert failed["channel"] == "private-ledger"
+    client.wait_for("completion", tag=3, status="BIRD_ERR_AUTH")
+    assert auth.is_left_alone_for(0.3)
+    assert connection.is_silent_for(0.1)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_denial_is_final_until_asked_again(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection, status: int
+) -> None:
+    client.do("subscribe", "private-ledger", 3)
+    post = auth.accept()
+    post.read_post()
+    post.respond(status, "<h1>no</h1>")
+    failed = client.wait_for("subscription_error")
+    assert (failed["error"], failed["will_retry"]) == ("BIRD_ERR_DENIED", 0)
+    assert (failed["endpoint"], failed["http_status"]) == (endpoint(auth), status)
+    assert "hush" not in json.dumps(failed)
+    client.wait_for("completion", tag=3, status="BIRD_ERR_DENIED")
+    assert auth.is_left_alone_for(0.3)
+    client.do("subscribe", "private-ledger", 4)
+    post = auth.accept()
+    post.read_post()
+    post.respond(200, GRANTED)
+    connection.join("private-ledger", auth="key:signature")
+    client.wait_for("completion", tag=4, status="BIRD_OK")
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 408, 429])
+def test_transient_failure_is_tried_again(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection, status: int
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    for answer in (status, 200):
+        post = auth.accept()
+        post.read_post()
+        post.respond(answer, GRANTED)
+    connection.join("private-ledger", auth="key:signature")
+    client.wait_for("subscribed")
+    assert not client.all("subscription_error")
+    assert auth.is_left_alone_for(0.2)
+
+
+def test_retry_after_is_honoured(auth: ScriptedServer, client: ScriptClient, connection: Connection) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    post.read_post()
+    post.respond(429, Retry_After="2")
+    start = time.monotonic()
+    post = auth.accept()
+    assert time.monotonic() - start >= 1.9
+    post.read_post()
+    post.respond(200, GRANTED)
+    connection.join("private-ledger", auth="key:signature")
+
+
+def test_lasting_failure_is_reported_once_and_tried_on(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    for _ in range(4):  # the first and three more
+        post = auth.accept()
+        post.read_post()
+        post.respond(503)
+    failed = client.wait_for("subscription_error")
+    assert (failed["error"], failed["will_retry"], failed["http_status"]) == ("BIRD_ERR_AUTH", 1, 503)
+    post = auth.accept()
+    post.read_post()
+    post.respond(200, GRANTED)
+    connection.join("private-ledger", auth="key:signature")
+    client.wait_for("subscribed")
+    assert len(client.all("subscription_error")) == 1
+
+
+def test_redirect_is_not_followed(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection, server: ScriptedServer
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    post.read_post()
+    post.respond(302, Location=f"http://{server.host}/login")
+    failed = client.wait_for("subscription_error")
+    assert failed["will_retry"] == 0
+    assert failed["http_status"] == 302
+    assert f"http://{server.host}/login" in failed["message"]
+    assert server.is_left_alone_for(0.2)
+    assert connection.is_silent_for(0.1)
+
+
+def test_hanging_endpoint_meets_the_deadline(
+    server: ScriptedServer, auth: ScriptedServer, connect: StartClient
+) -> None:
+    client = connect(server, auth_endpoint=endpoint(auth), auth_timeout_ms=200)
+    connection = server.accept()
+    connection.establish()
+    client.do("subscribe", "private-ledger", 0)
+    hanging = [auth.accept() for _ in range(4)]
+    failed = client.wait_for("subscription_error")
+    assert (failed["error"], failed["will_retry"]) == ("BIRD_ERR_AUTH", 1)
+    for post in hanging:
+        post.expect_end()
+    post = auth.accept()
+    post.read_post()
+    post.respond(200, GRANTED)
+    connection.join("private-ledger", auth="key:signature")
+
+
+def test_endpoint_that_cannot_be_reached(server: ScriptedServer, connect: StartClient) -> None:
+    with refusing_port() as port:
+        client = connect(server, auth_endpoint=f"http://127.0.0.1:{port}/auth")
+        server.accept().establish()
+        client.do("subscribe", "private-ledger", 0)
+        failed = client.wait_for("subscription_error")
+        assert (failed["error"], failed["will_retry"], failed["curl_code"]) == ("BIRD_ERR_AUTH", 1, 7)
+
+
+def test_missing_endpoint_is_the_channels_error(server: ScriptedServer, connect: StartClient) -> None:
+    client = connect(server)
+    connection = server.accept()
+    connection.establish()
+    client.do("subscribe", "private-ledger", 4)
+    failed = client.wait_for("subscription_error")
+    assert failed["will_retry"] == 0
+    assert "auth_endpoint" in failed["message"]
+    client.wait_for("completion", tag=4)
+    client.do("signin", 5, 0)
+    assert "member_auth_endpoint" in client.wait_for("completion", tag=5)["message"]
+    assert connection.is_silent_for(0.2)
+
+
+def test_answer_for_a_lost_connection_is_dropped(
+    server: ScriptedServer, auth: ScriptedServer, client: ScriptClient, connection: Connection
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    slow = auth.accept()
+    assert slow.read_post()[1]["connection_id"] == "4242.1357"
+    connection.close()
+    client.wait_for_state("unavailable")
+    second = server.accept()
+    second.establish("2.2")
+    fresh = auth.accept()
+    assert fresh.read_post()[1]["connection_id"] == "2.2"
+    try:
+        slow.respond(200, json.dumps({"auth": "key:stale"}))
+    except OSError:
+        pass  # the client may have given it up already
+    fresh.respond(200, json.dumps({"auth": "key:fresh"}))
+    second.join("private-ledger", auth="key:fresh")
+    client.wait_for("subscribed")
+    assert second.is_silent_for(0.2)
+    assert auth.is_left_alone_for(0.1)
+
+
+def test_unsubscribe_while_authorizing_sends_nothing(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    post.read_post()
+    client.do("unsubscribe", "private-ledger")
+    try:
+        post.respond(200, GRANTED)
+    except OSError:
+        pass
+    assert connection.is_silent_for(0.3)
+
+
+def test_channels_are_authorized_side_by_side(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection
+) -> None:
+    names = [f"private-{number}" for number in range(20)]
+    for name in names:
+        client.do("subscribe", name, 0)
+    waiting = [auth.accept() for _ in range(8)]  # at most 8 at once
+    assert auth.is_left_alone_for(0.2)
+    asked = []
+    while len(asked) < len(names):
+        post = waiting.pop(0)
+        asked.append(post.read_post()[1]["channel_name"])
+        post.respond(200, GRANTED)
+        if len(asked) + len(waiting) < len(names):
+            waiting.append(auth.accept())
+        connection.send_text(succeeded(connection.read_frame().json["data"]["channel"]))
+    assert sorted(asked) == sorted(names)
+    for name in names:
+        assert client.wait_for("subscribed")["channel"] in names
+    assert len(client.all("subscribed")) == len(names)

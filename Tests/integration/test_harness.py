@@ -1,0 +1,69 @@
+"""Runs the C harness, one case in one process, and checks that it leaves no function of the header out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from command_edge import CommandEdge
+from paths import HARNESS, HEADER, ROOT
+from scripted_server import DEADLINE_S
+
+SOURCES = sorted((ROOT / "Tests/CHarness").glob("cases_*.c"))
+CASE = re.compile(r"^(CASE|EDGE_CASE|MODE_CASE|LOAD_CASE)\((\w+)\)", re.MULTILINE)
+NEEDS = {"CASE": "nothing", "EDGE_CASE": "edge", "MODE_CASE": "mode", "LOAD_CASE": "load"}
+MODES = ("thread", "queue", "loop")
+CASES = {name: NEEDS[kind] for source in SOURCES for kind, name in CASE.findall(source.read_text())}
+
+
+def names(needs: str) -> list[str]:
+    return [name for name, wanted in CASES.items() if wanted == needs]
+
+
+def run(*arguments: str) -> None:
+    done = subprocess.run(
+        [HARNESS, *arguments], capture_output=True, text=True, timeout=3 * DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def output(*command: object) -> str:
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", names("nothing"))
+def test_case(name: str) -> None:
+    run(name)
+
+
+@pytest.mark.parametrize("name", names("edge"))
+def test_edge_case(name: str, command_edge: CommandEdge) -> None:
+    run(name, command_edge.host)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", names("mode"))
+def test_mode_case(name: str, mode: str, command_edge: CommandEdge) -> None:
+    run(name, command_edge.host, mode)
+
+
+def test_every_case_of_the_sources_is_run() -> None:
+    listed = dict(line.split() for line in output(HARNESS, "--list").splitlines())
+    assert listed == CASES
+
+
+def test_every_function_of_the_header_is_used() -> None:
+    declared = set(output(ROOT / "scripts/header-functions", HEADER).split())
+    used = set(re.findall(r"\bU (bird_\w+)", output("nm", "-D", "--undefined-only", HARNESS)))
+    assert used == declared
+
+
+def test_every_option_of_the_header_is_tried() -> None:
+    comment = HEADER.read_text().partition("OPTION KEYS")[2].partition("*/")[0]
+    rows = re.findall(r"^ \*   ([a-z_]+(?:, [a-z_]+)*) \((?:text|bool|int)", comment, re.MULTILINE)
+    documented = {key for row in rows for key in row.split(", ")}
+    source = (ROOT / "Tests/CHarness/cases_options.c").read_text()
+    tables = re.findall(r"option_row (?:text|flag|number)_options\[\] = \{(.*?)\n\};", source, re.DOTALL)
+    assert len(tables) == 3
+    assert {key for table in tables for key in re.findall(r'\{"(\w+)"', table)} == documented
