@@ -40,18 +40,20 @@
             VectorBlock(lanes: _mm_or_si128(left.lanes, right.lanes))
         }
 
+        /// The bytes of `left` where `mask` has ones, those of `right` where it has zeros.
+        @inline(__always)
+        package static func select(_ mask: VectorBlock, _ left: VectorBlock, _ right: VectorBlock) -> VectorBlock {
+            VectorBlock(
+                lanes: _mm_or_si128(_mm_and_si128(mask.lanes, left.lanes), _mm_andnot_si128(mask.lanes, right.lanes)))
+        }
+
         @inline(__always)
         package func mask(of byte: UInt8) -> UInt32 {
             Self.bits(equals(byte))
         }
 
-        /// Bytes that end a run of plain characters in a JSON string: quote, backslash, control characters.
-        @inline(__always)
-        package var specials: UInt32 {
-            Self.bits(specialLanes.lanes)
-        }
-
-        /// All ones in the lanes of `specials`, to be combined with `|`; then see `hasAny`.
+        /// The high bit is set for bytes that end a run of plain characters in a JSON string: quote, backslash, control
+        /// characters. (Blocks can be combined with `|` before they are asked.)
         @inline(__always)
         package var specialLanes: VectorBlock {
             VectorBlock(lanes: _mm_or_si128(_mm_or_si128(equals(0x22), equals(0x5C)), controlLanes))
@@ -62,7 +64,13 @@
             Self.bits(controlLanes)
         }
 
-        /// Bytes with the high bit set; of `specialLanes`, the special ones.
+        /// Characters that stand for themselves behind a backslash: quote, backslash, slash.
+        @inline(__always)
+        package var selfEscapes: UInt32 {
+            Self.bits(_mm_or_si128(_mm_or_si128(equals(0x22), equals(0x5C)), equals(0x2F)))
+        }
+
+        /// Bytes with the high bit set.
         @inline(__always)
         package var highBits: UInt32 {
             Self.bits(lanes)
@@ -120,13 +128,15 @@ package struct WordBlock {
     }
 
     @inline(__always)
-    package func mask(of byte: UInt8) -> UInt32 {
-        map { Self.equals($0, byte) }.highBits
+    package static func select(_ mask: WordBlock, _ left: WordBlock, _ right: WordBlock) -> WordBlock {
+        WordBlock(
+            low: (mask.low & left.low) | (~mask.low & right.low),
+            high: (mask.high & left.high) | (~mask.high & right.high))
     }
 
     @inline(__always)
-    package var specials: UInt32 {
-        specialLanes.highBits
+    package func mask(of byte: UInt8) -> UInt32 {
+        map { Self.equals($0, byte) }.highBits
     }
 
     @inline(__always)
@@ -137,6 +147,11 @@ package struct WordBlock {
     @inline(__always)
     package var controls: UInt32 {
         map(Self.controls).highBits
+    }
+
+    @inline(__always)
+    package var selfEscapes: UInt32 {
+        map { Self.equals($0, 0x22) | Self.equals($0, 0x5C) | Self.equals($0, 0x2F) }.highBits
     }
 
     @inline(__always)
@@ -169,5 +184,26 @@ package struct WordBlock {
     @inline(__always)
     private static func bits(_ word: UInt64) -> UInt32 {
         UInt32(truncatingIfNeeded: (((word & highs) >> 7) &* 0x0102_0408_1020_4080) >> 56)
+    }
+}
+
+/// Which bytes of a block are escaped, by the parity of the runs of backslashes before them.
+struct Escapes {
+    /// Backslashes that begin an escape.
+    let starts: UInt32
+    /// The characters behind them.
+    let escaped: UInt32
+
+    /// `carry` is 1 when the first byte of the block is escaped by the last one before it, and becomes the same for the next block.
+    @inline(__always)
+    init(backslashes: UInt32, carry: inout UInt32) {
+        // Subtracting the starts of runs from the odd positions borrows through each run, which gives the parity of its
+        // length without a loop.
+        let odd: UInt32 = 0xAAAA_AAAA
+        let free = backslashes & ~carry
+        let ends = (((free &<< 1) | odd) &- free) ^ odd
+        escaped = (ends ^ (backslashes | carry)) & 0xFFFF
+        starts = ends & backslashes
+        carry = (starts &>> 15) & 1
     }
 }

@@ -8,76 +8,89 @@ package enum JSONString {
     ) -> Int {
         guard let base = source.baseAddress else { return 0 }
         let bytes = base.assumingMemoryBound(to: UInt8.self)
-        let raw = UnsafeMutableRawPointer(destination)
         let count = source.count
+        let width = ByteBlock.byteCount
         var from = 0
         var to = 0
-        // `to` never passes `from`. In place, a word is read before it is overwritten, and never more is written than was
-        // read; that is why a word with escapes is put together in a register.
-        while count &- from >= 8 {
-            if count &- from >= ByteBlock.byteCount {
-                let block = ByteBlock(bytes + from)
-                if block.mask(of: backslash) == 0 {
+        // 1: the byte at `from` is escaped, and its backslash has been dealt with.
+        var carry: UInt32 = 0
+        // `to` never passes `from`, and a block is read before its place is written; that is what makes it work in place.
+        withUnsafeBytes(of: (UInt64.max, UInt64.max, UInt64(0), UInt64(0))) { window in
+            guard let window = window.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
+            // Every second byte of a block may begin an escape.
+            while count &- from >= width &+ width / 2 {
+                var block = ByteBlock(bytes + from)
+                let backslashes = block.mask(of: backslash)
+                if backslashes | carry == 0 {
                     block.store(to: destination + to)
-                    from &+= ByteBlock.byteCount
-                    to &+= ByteBlock.byteCount
+                    from &+= width
+                    to &+= width
                     continue
                 }
-            }
-            var word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: from, as: UInt64.self))
-            // Bit 8 i + 7 for each backslash, only the first of which is certainly an escape.
-            var found = backslashes(in: word)
-            var removed = 0
-            var taken = 8
-            while found != 0 {
-                let index = found.trailingZeroBitCount &>> 3
-                let character = bytes[from &+ index &+ 1]
-                if character == UInt8(ascii: "u") {
-                    break
+                let isFirstEscaped = carry == 1
+                let escapes = Escapes(backslashes: backslashes, carry: &carry)
+                guard escapes.escaped & ~block.selfEscapes == 0 else {
+                    bytewise(
+                        bytes, from: &from, until: from &+ width, isFirstEscaped: isFirstEscaped, into: destination,
+                        to: &to)
+                    carry = 0
+                    continue
                 }
-                let bit = UInt64(truncatingIfNeeded: (index &- removed) &<< 3)
-                let before: UInt64 = (1 &<< bit) &- 1
-                let behind: UInt64 = (~0 &<< bit) &<< 8
-                word = (word & before) | (UInt64(meaning(of: character)) &<< bit) | ((word &>> 8) & behind)
-                removed &+= 1
-                if index == 7 {
-                    taken = 9
+                var starts = escapes.starts
+                var removed = 0
+                // The usual number of times is cheaper done always than predicted.
+                for _ in 0..<4 {
+                    removeNext(&starts, from: &block, at: bytes + from, window, removed: &removed)
                 }
-                found &= ((~0 &<< UInt64(truncatingIfNeeded: index &<< 3)) &<< 8) &<< 8
-            }
-            if found == 0 {
-                raw.storeBytes(of: word.littleEndian, toByteOffset: to, as: UInt64.self)
-                from &+= taken
-                to &+= taken &- removed
-            } else {
-                let index = found.trailingZeroBitCount &>> 3
-                for _ in 0..<(index &- removed) {
-                    destination[to] = UInt8(truncatingIfNeeded: word)
-                    word &>>= 8
-                    to &+= 1
+                while starts != 0 {
+                    removeNext(&starts, from: &block, at: bytes + from, window, removed: &removed)
                 }
-                from &+= index
-                unescapeUnicode(bytes, count: count, from: &from, into: destination, to: &to)
+                block.store(to: destination + to)
+                from &+= width
+                to &+= width &- removed
             }
         }
-        while from < count {
+        bytewise(bytes, from: &from, until: count, isFirstEscaped: carry == 1, into: destination, to: &to)
+        return to
+    }
+
+    /// Takes the backslash at the lowest bit of `starts` out of the block that was read at `bytes`: from its place on the block gets
+    /// the bytes one further on, by another load. Without a bit left, no byte that counts changes.
+    ///
+    /// `window` has 16 bytes of ones and then 16 of zeros.
+    @inline(__always)
+    private static func removeNext(
+        _ starts: inout UInt32, from block: inout ByteBlock, at bytes: UnsafePointer<UInt8>,
+        _ window: UnsafePointer<UInt8>, removed: inout Int
+    ) {
+        let start = (starts | 1 &<< UInt32(ByteBlock.byteCount)).trailingZeroBitCount
+        let isBefore = ByteBlock(window + (ByteBlock.byteCount &- start &+ removed))
+        block = ByteBlock.select(isBefore, block, ByteBlock(bytes + (removed &+ 1)))
+        removed &+= starts != 0 ? 1 : 0
+        starts &= starts &- 1
+    }
+
+    /// Takes whole escapes, so it may go a few bytes beyond `end`.
+    private static func bytewise(
+        _ bytes: UnsafePointer<UInt8>, from: inout Int, until end: Int, isFirstEscaped: Bool,
+        into destination: UnsafeMutablePointer<UInt8>, to: inout Int
+    ) {
+        var isEscaped = isFirstEscaped
+        while from < end || isEscaped {
             let byte = bytes[from]
-            guard byte == backslash else {
-                destination[to] = byte
-                from &+= 1
-                to &+= 1
+            from &+= 1
+            if !isEscaped, byte == backslash {
+                isEscaped = true
                 continue
             }
-            let character = bytes[from &+ 1]
-            if character == UInt8(ascii: "u") {
-                unescapeUnicode(bytes, count: count, from: &from, into: destination, to: &to)
+            if isEscaped, byte == UInt8(ascii: "u") {
+                unescapeUnicode(bytes, from: &from, into: destination, to: &to)
             } else {
-                destination[to] = meaning(of: character)
-                from &+= 2
+                destination[to] = isEscaped ? meaning(of: byte) : byte
                 to &+= 1
             }
+            isEscaped = false
         }
-        return to
     }
 
     /// The text of a validated string.
@@ -147,14 +160,6 @@ package enum JSONString {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 
-    /// The high bit of each byte that is a backslash.
-    @inline(__always)
-    private static func backslashes(in word: UInt64) -> UInt64 {
-        let difference = word ^ 0x5C5C_5C5C_5C5C_5C5C
-        let sum = (difference & 0x7F7F_7F7F_7F7F_7F7F) &+ 0x7F7F_7F7F_7F7F_7F7F
-        return ~(sum | difference) & 0x8080_8080_8080_8080
-    }
-
     @inline(__always)
     private static func meaning(of character: UInt8) -> UInt8 {
         switch character {
@@ -167,38 +172,35 @@ package enum JSONString {
         }
     }
 
-    /// Consecutive `\u` escapes; `from` is at the first one's backslash. Each is at least as long as what it stands for.
+    /// `from` is behind the u of an escape. The text is never longer than the escape.
     private static func unescapeUnicode(
-        _ bytes: UnsafePointer<UInt8>, count: Int, from: inout Int, into destination: UnsafeMutablePointer<UInt8>,
-        to: inout Int
+        _ bytes: UnsafePointer<UInt8>, from: inout Int, into destination: UnsafeMutablePointer<UInt8>, to: inout Int
     ) {
-        repeat {
-            var scalar = codeUnit(bytes + (from &+ 2)) ?? 0xFFFD
+        var scalar = codeUnit(bytes + from) ?? 0xFFFD
+        from &+= 4
+        if scalar & 0xFC00 == 0xD800 {
+            let low = codeUnit(bytes + (from &+ 2)) ?? 0xFFFD
+            scalar = 0x10000 &+ ((scalar & 0x3FF) &<< 10) &+ (low & 0x3FF)
             from &+= 6
-            if scalar & 0xFC00 == 0xD800 {
-                let low = codeUnit(bytes + (from &+ 2)) ?? 0xFFFD
-                scalar = 0x10000 &+ ((scalar & 0x3FF) &<< 10) &+ (low & 0x3FF)
-                from &+= 6
-            }
-            if scalar < 0x80 {
-                destination[to] = UInt8(truncatingIfNeeded: scalar)
-                to &+= 1
-            } else if scalar < 0x800 {
-                destination[to] = UInt8(truncatingIfNeeded: 0xC0 | scalar &>> 6)
-                destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
-                to &+= 2
-            } else if scalar < 0x10000 {
-                destination[to] = UInt8(truncatingIfNeeded: 0xE0 | scalar &>> 12)
-                destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 6) & 0x3F)
-                destination[to &+ 2] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
-                to &+= 3
-            } else {
-                destination[to] = UInt8(truncatingIfNeeded: 0xF0 | scalar &>> 18)
-                destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 12) & 0x3F)
-                destination[to &+ 2] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 6) & 0x3F)
-                destination[to &+ 3] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
-                to &+= 4
-            }
-        } while count &- from >= 6 && bytes[from] == backslash && bytes[from &+ 1] == UInt8(ascii: "u")
+        }
+        if scalar < 0x80 {
+            destination[to] = UInt8(truncatingIfNeeded: scalar)
+            to &+= 1
+        } else if scalar < 0x800 {
+            destination[to] = UInt8(truncatingIfNeeded: 0xC0 | scalar &>> 6)
+            destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
+            to &+= 2
+        } else if scalar < 0x10000 {
+            destination[to] = UInt8(truncatingIfNeeded: 0xE0 | scalar &>> 12)
+            destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 6) & 0x3F)
+            destination[to &+ 2] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
+            to &+= 3
+        } else {
+            destination[to] = UInt8(truncatingIfNeeded: 0xF0 | scalar &>> 18)
+            destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 12) & 0x3F)
+            destination[to &+ 2] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 6) & 0x3F)
+            destination[to &+ 3] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
+            to &+= 4
+        }
     }
 }

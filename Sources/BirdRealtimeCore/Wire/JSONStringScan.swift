@@ -25,14 +25,15 @@ struct JSONStringScan {
             if count &- position >= width {
                 let block = ByteBlock(bytes + position)
                 high = block.highBits
-                if block.specials | carry == 0 {
-                    nonASCII |= high
-                    position &+= width
-                    continue
-                }
                 quotes = block.mask(of: UInt8(ascii: "\""))
                 backslashes = block.mask(of: UInt8(ascii: "\\"))
                 controls = block.controls
+                if quotes | backslashes | controls | carry == 0 {
+                    nonASCII |= high
+                    position &+= width
+                    Self.skipPlain(bytes, count: count, position: &position, nonASCII: &nonASCII)
+                    continue
+                }
             } else if count >= width {
                 // The last bytes: read the block that ends with them and shift out what comes before.
                 let block = ByteBlock(bytes + (count &- width))
@@ -45,20 +46,13 @@ struct JSONStringScan {
                 (quotes, backslashes, controls, high) = Self.masksBytewise(bytes, from: position, to: count)
             }
 
-            // Where runs of backslashes end decides what is escaped. Subtracting the starts of runs from the odd positions
-            // borrows through each run, which gives the parity of its length without a loop.
-            let odd: UInt32 = 0xAAAA_AAAA
-            let free = backslashes & ~carry
-            let ends = (((free &<< 1) | odd) &- free) ^ odd
-            let escaped = ends ^ (backslashes | carry)
-            let starts = ends & backslashes
-
-            let stops = (quotes & ~escaped) | controls
+            let escapes = Escapes(backslashes: backslashes, carry: &carry)
+            let stops = (quotes & ~escapes.escaped) | controls
             // Everything when there is no stop.
             let below = (stops &- 1) & ~stops
             nonASCII |= high & below
-            isEscaped = isEscaped || starts & below != 0
-            var toCheck = escaped & below & ~(quotes | backslashes) & 0xFFFF
+            isEscaped = isEscaped || escapes.starts & below != 0
+            var toCheck = escapes.escaped & below & ~(quotes | backslashes)
             while toCheck != 0 {
                 let escape = position &+ toCheck.trailingZeroBitCount
                 toCheck &= toCheck &- 1
@@ -71,8 +65,25 @@ struct JSONStringScan {
                 sawNonASCII = nonASCII != 0
                 return
             }
-            carry = (starts &>> 15) & 1
             position &+= width
+        }
+    }
+
+    /// Four blocks at a time as long as none has anything special.
+    @inline(__always)
+    private static func skipPlain(
+        _ bytes: UnsafePointer<UInt8>, count: Int, position: inout Int, nonASCII: inout UInt32
+    ) {
+        let width = ByteBlock.byteCount
+        while count &- position >= 4 &* width {
+            let first = ByteBlock(bytes + position)
+            let second = ByteBlock(bytes + (position &+ width))
+            let third = ByteBlock(bytes + (position &+ 2 &* width))
+            let fourth = ByteBlock(bytes + (position &+ 3 &* width))
+            let special = first.specialLanes | second.specialLanes | third.specialLanes | fourth.specialLanes
+            guard special.highBits == 0 else { return }
+            nonASCII |= (first | second | third | fourth).highBits
+            position &+= 4 &* width
         }
     }
 
@@ -97,6 +108,8 @@ struct JSONStringScan {
     private static func isWellFormed(
         _ bytes: UnsafePointer<UInt8>, count: Int, escape: Int, pairedLow: inout Int
     ) -> Bool {
+        // The bytes may end with the backslash.
+        guard escape < count else { return false }
         switch bytes[escape] {
         case UInt8(ascii: "n"), UInt8(ascii: "/"), UInt8(ascii: "t"), UInt8(ascii: "r"), UInt8(ascii: "b"),
             UInt8(ascii: "f"):
