@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -175,10 +177,11 @@ def test_upgrade_refused_over_http(edge: EdgeServer, status: int) -> None:
 
 
 def test_upgrade_redirected(edge: EdgeServer) -> None:
-    edge.fail_http("upgrade", status=301, location="/app/elsewhere?protocol=7", times=1)
-    with RawClient(edge) as client:
-        # This client follows redirects, and the new path is that of an unknown key.
-        assert client.receive_close()[0] == 4001
+    edge.fail_http("upgrade", status=301, location="wss://elsewhere.example/app", times=1)
+    with closing(http.client.HTTPConnection(edge.host, edge.port, timeout=TIMEOUT_S)) as connection:
+        connection.request("GET", f"/app/{edge.app_key}?protocol=7", headers={"Upgrade": "websocket"})
+        response = connection.getresponse()
+        assert (response.status, response.getheader("location")) == (301, "wss://elsewhere.example/app")
 
 
 def test_double_encoding(edge: EdgeServer, connect: Connect) -> None:

@@ -160,4 +160,4 @@ class ClientSocket:
 
 def _close_reason(reason: str) -> bytes:
     """`reason` as it fits into a close frame, cut between characters."""
-    return reason.encode()[:CLOSE_REASON_LIMIT_BYTES].decode(errors="ignore").encode()
+    return reason.encode(errors="replace")[:CLOSE_REASON_LIMIT_BYTES].decode(errors="ignore").encode()

@@ -144,7 +144,7 @@ class Controls:
         """Ends the TCP streams without a close frame: by RST, or by FIN when `reset` is false."""
         ids = self._ids(connection_id)
         for id_ in ids:
-            self.edge.sockets.sockets[id_].drop(reset=reset)
+            self.edge.clients.sockets[id_].drop(reset=reset)
         return len(ids)
 
     @control
@@ -238,7 +238,7 @@ class Controls:
     @control
     def set_double_encoding(self, on: bool) -> None:
         """Whether `data` travels as a string of JSON (the start value) or as plain JSON."""
-        self.edge.sockets.double_encoding = on
+        self.edge.clients.double_encoding = on
         self._changed(f"set_double_encoding {on}")
 
     @control
@@ -334,7 +334,7 @@ class Controls:
     def _inject(self, connection_id: str | None, send: Callable[[ClientSocket], None]) -> int:
         ids = self._ids(connection_id)
         for id_ in ids:
-            send(self.edge.sockets.sockets[id_])
+            send(self.edge.clients.sockets[id_])
         return len(ids)
 
     def _fault_answer(self, answer: str, fault: AnswerFault, channel: str | None, times: int | None) -> None:
@@ -345,7 +345,7 @@ class Controls:
         self._changed(f"{answer} {fault}")
 
     def _apply(self, effects: list[Effect]) -> None:
-        self.edge.sockets.apply(effects)
+        self.edge.clients.apply(effects)
 
     def _changed(self, text: str) -> None:
         self.edge.journal.add("changed", text=text)

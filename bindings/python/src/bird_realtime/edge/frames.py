@@ -34,7 +34,7 @@ class Request:
         return value
 
     def subject(self) -> str | None:
-        """The channel that a subscribe or unsubscribe names, if it names one."""
+        """The channel that a subscribe names inside `data`, if it names one."""
         value = None if self.data is None else parse(self.data)
         name = value.get("channel") if isinstance(value, dict) else None
         return name if isinstance(name, str) else None

@@ -33,9 +33,12 @@ class IdempotencyCache:
 
     def claim(self, key: str, fingerprint: bytes, now: float) -> Reply | None:
         """The response to replay; after None the caller owns the key and must `complete` or `release` it."""
-        self._expire(now)
+        while self._entries and next(iter(self._entries.values())).claimed_at <= now - WINDOW_S:
+            self._drop_oldest()
         entry = self._entries.get(key)
         if entry is None:
+            if len(self._entries) >= LIMIT_ENTRIES:
+                self._drop_oldest()
             self._entries[key] = _Entry(fingerprint, now)
             return None
         if entry.fingerprint != fingerprint:
@@ -54,10 +57,5 @@ class IdempotencyCache:
         """Gives a claimed key back, so that the request may be tried again."""
         self._entries.pop(key, None)
 
-    def _expire(self, now: float) -> None:
-        while self._entries:
-            oldest = next(iter(self._entries))
-            entry = self._entries[oldest]
-            if len(self._entries) < LIMIT_ENTRIES and entry.claimed_at > now - WINDOW_S:
-                return
-            del self._entries[oldest]
+    def _drop_oldest(self) -> None:
+        del self._entries[next(iter(self._entries))]

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 LIMIT_ENTRIES = 10_000
+LIMIT_CHARS = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,20 @@ class Entry:
 
 
 class Journal:
-    """The last `LIMIT_ENTRIES` entries. Written on the edge's thread, read and waited on from any."""
+    """The last entries, bounded in number and in text. Written on the edge's thread, read and waited on from any."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=LIMIT_ENTRIES)
+        self._entries: deque[Entry] = deque()
+        self._chars = 0
         self._changed = threading.Condition()
         self._version = 0
 
     def add(self, kind: str, connection_id: str | None = None, text: str = "") -> None:
         with self._changed:
             self._entries.append(Entry(time.monotonic(), kind, connection_id, text))
+            self._chars += len(text)
+            while len(self._entries) > LIMIT_ENTRIES or self._chars > LIMIT_CHARS:
+                self._chars -= len(self._entries.popleft().text)
             self._version += 1
             self._changed.notify_all()
 

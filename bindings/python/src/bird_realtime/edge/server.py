@@ -36,7 +36,7 @@ class Edge:
         self.hub = Hub(config)
         self.faults = Faults()
         self.journal = Journal()
-        self.sockets = WebSocketSide(config, self.hub, self.faults, self.journal)
+        self.clients = WebSocketSide(config, self.hub, self.faults, self.journal)
         self.auth = AuthBackend(config, self.hub)
         self.rest = RestApi(self.hub, config.api_key)
         self._controls = ControlApi(Controls(self))
@@ -60,12 +60,12 @@ class Edge:
     async def stop(self) -> None:
         """Closes every connection with 1001 and stops listening; a client that does not answer is cut off."""
         self._stopping.set()
-        for socket in self.sockets.sockets.values():
+        for socket in self.clients.sockets.values():
             socket.close(1001, "edge stops")
         deadline = time.monotonic() + STOP_GRACE_S
-        while self.sockets.sockets and time.monotonic() < deadline:
+        while self.clients.sockets and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        for socket in self.sockets.sockets.values():
+        for socket in self.clients.sockets.values():
             socket.drop(reset=False)
         await self._runner.cleanup()
 
@@ -91,7 +91,7 @@ class Edge:
         if response is not None:
             return response
         app_key = path[1] if len(path) == 2 and path[0] == "app" else None
-        return await self.sockets.serve(request, app_key)
+        return await self.clients.serve(request, app_key)
 
     async def _answer(self, request: web.Request, path: tuple[str, ...]) -> web.StreamResponse:
         if path[0] == "v1":
@@ -117,7 +117,7 @@ class Edge:
                 self.rest.abandon(call)
                 return response
             reply, effects = self.rest.perform(call, time.monotonic())
-            self.sockets.apply(effects)
+            self.clients.apply(effects)
         return respond(reply)
 
     async def _authorize(self, request: web.Request, target: Target, answer: _Authorize) -> web.StreamResponse:

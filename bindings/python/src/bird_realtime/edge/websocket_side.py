@@ -68,12 +68,11 @@ class WebSocketSide:
         self._hub.open(connection_id, time.monotonic())
         self._journal.add("opened", connection_id, path)
         watchdog = self._watchdog(connection_id)
-        deadline = asyncio.get_running_loop().call_later(
-            self._config.authorized_deadline_s,
-            lambda: self.apply(self._hub.expire_unauthorized(connection_id, time.monotonic())),
-        )
-        if not self._hub.app.authorized_connections:
-            deadline.cancel()  # the flag counts for connections that are made while it is on
+        if self._hub.app.authorized_connections:  # connections from before the flag are left alone
+            asyncio.get_running_loop().call_later(
+                self._config.authorized_deadline_s,
+                lambda: self.apply(self._hub.expire_unauthorized(connection_id, time.monotonic())),
+            )
         self._answer(Answer.HANDSHAKE, None, lambda: self._hub.handshake(connection_id))
 
         def receive(message: Message) -> None:
@@ -87,7 +86,6 @@ class WebSocketSide:
         try:
             code, reason = await socket.run(receive, on_overflow=leave)
         finally:
-            deadline.cancel()
             watchdog.stop()
             leave()
             del self.sockets[connection_id]
@@ -107,11 +105,9 @@ class WebSocketSide:
         except RequestError as error:
             self.apply(self._hub.refuse(connection_id, error))
             return
-        self._answer(
-            _ANSWERS.get(request.event),
-            request.subject(),
-            lambda: self._hub.handle(connection_id, request, time.monotonic()),
-        )
+        answer = _ANSWERS.get(request.event)
+        channel = request.subject() if answer is Answer.SUBSCRIBE else None
+        self._answer(answer, channel, lambda: self._hub.handle(connection_id, request, time.monotonic()))
 
     def _answer(self, answer: Answer | None, channel: str | None, act: Callable[[], list[Effect]]) -> None:
         """Acts now; or, with a fault for this answer, later or never."""
