@@ -13,7 +13,8 @@
  *   Strings     Names and option values are NUL-terminated UTF-8. Payloads are pointer and length; pass BIRD_NUL as the length of
  *               a NUL-terminated one. Strings in records have a length and a NUL behind it.
  *   Copy-out    Functions with (buffer, size, length) copy a string with its NUL and set *length to its length without the NUL.
- *               With too small a buffer nothing is copied and BIRD_ERR_SPACE is returned, *length being set all the same.
+ *               With too small a buffer nothing is copied and BIRD_ERR_SPACE is returned, *length being set all the same. length
+ *               may be NULL.
  *   Times       int64_t milliseconds, suffix _ms; -1 is infinite.
  *   user_data   Comes with an optional destructor that runs exactly once, after the last call that could use it: on the
  *               delivery context after an unbind; on the calling thread before the call returns if the registration failed; on the

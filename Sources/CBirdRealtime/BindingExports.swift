@@ -30,7 +30,7 @@ public func bird_channel_bind(
 ) -> bird_status {
     register(handler, user_data, destructor, binding, error) { (handler, isTaken) throws(Fault) in
         let channel = try CBirdRealtime.channel(channel)
-        let name = try optionalBytes(event, "event")
+        let name = try optionalBytes(event, "event", malformed: BIRD_ERR_NAME)
         isTaken = true
         return try channel.bind(name, handler, userData: user_data, destructor: destructor)
     }
@@ -44,7 +44,7 @@ public func bird_client_bind(
 ) -> bird_status {
     register(handler, user_data, destructor, binding, error) { (handler, isTaken) throws(Fault) in
         let client = try CBirdRealtime.client(client)
-        let name = try optionalBytes(event, "event")
+        let name = try optionalBytes(event, "event", malformed: BIRD_ERR_NAME)
         isTaken = true
         return try client.bind(name, handler, userData: user_data, destructor: destructor)
     }
@@ -75,7 +75,7 @@ public func bird_client_intern(
 ) -> bird_status {
     attempt(error) { () throws(Fault) in
         let client = try CBirdRealtime.client(client)
-        guard let name = try optionalBytes(event, "event") else { throw missing("event") }
+        guard let name = try optionalBytes(event, "event", malformed: BIRD_ERR_NAME) else { throw missing("event") }
         try out(event_id, "event_id").pointee = try client.intern(name)
     }
 }

@@ -3,7 +3,7 @@ public import CBirdRealtimeABI
 
 @c @implementation
 public func bird_channel_release(_ channel: OpaquePointer!) {
-    _ = attempt { () throws(Fault) in try CBirdRealtime.channel(channel).release() }
+    _ = attempt { () throws(Fault) in try object(channel, .channel, as: Channel.self).release() }
 }
 
 @c @implementation
@@ -19,7 +19,7 @@ public func bird_channel_trigger(
     attempt(error) { () throws(Fault) in
         let channel = try CBirdRealtime.channel(channel)
         let limit = channel.client.options.clientEventBytesMax
-        try channel.trigger(text(event, "event"), payload(data, length, limit: limit, "data"))
+        try channel.trigger(text(event, "event", malformed: BIRD_ERR_NAME), payload(data, length, limit: limit, "data"))
     }
 }
 

@@ -17,7 +17,7 @@ public func bird_client_create(
 public func bird_client_destroy(_ client: OpaquePointer!) -> bird_status {
     guard let client else { return BIRD_OK }
     return attempt { () throws(Fault) in
-        guard try CBirdRealtime.client(client).destroy() else {
+        guard try object(client, .client, as: Client.self).destroy() else {
             throw Fault(BIRD_ERR_HANDLE, .argument, field: "client", "The client is being destroyed already.")
         }
     }
@@ -92,7 +92,7 @@ public func bird_client_subscribe(
         let target = try out(channel, "channel")
         target.pointee = nil
         target.pointee = OpaquePointer(
-            bitPattern: try client.subscribe(text(name, "name"), operation: tag).handle)
+            bitPattern: try client.subscribe(text(name, "name", malformed: BIRD_ERR_NAME), operation: tag).handle)
     }
 }
 

@@ -44,7 +44,7 @@ public func bird_options_set(
     _ options: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!,
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
-    change(options, error) { (target) throws(Fault) in try target.set(text(key, "key"), text(value, "value")) }
+    change(options, error) { (target) throws(Fault) in try target.set(text(key, "key", malformed: BIRD_ERR_OPTION), text(value, "value", malformed: BIRD_ERR_VALUE)) }
 }
 
 @c @implementation
@@ -52,7 +52,7 @@ public func bird_options_set_int(
     _ options: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: Int64,
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
-    change(options, error) { (target) throws(Fault) in try target.set(text(key, "key"), value) }
+    change(options, error) { (target) throws(Fault) in try target.set(text(key, "key", malformed: BIRD_ERR_OPTION), value) }
 }
 
 @c @implementation
@@ -61,7 +61,7 @@ public func bird_options_set_auth_header(
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
     change(options, error) { (target) throws(Fault) in
-        try target.setAuthHeader(text(name, "name"), text(value, "value"))
+        try target.setAuthHeader(text(name, "name", malformed: BIRD_ERR_VALUE), text(value, "value", malformed: BIRD_ERR_VALUE))
     }
 }
 

@@ -1,5 +1,6 @@
 import BirdRealtimeCore
 public import CBirdRealtimeABI
+import Glibc
 
 @c @implementation
 public func bird_set_delivery_threads(_ threads: Int32) -> bird_status {
@@ -9,11 +10,6 @@ public func bird_set_delivery_threads(_ threads: Int32) -> bird_status {
 @c @implementation
 public func bird_data_is_json(_ data: UnsafeRawPointer!, _ length: Int) -> Int32 {
     guard let data, length >= -1 else { return 0 }
-    var count = length
-    if count == -1 {
-        let bytes = data.assumingMemoryBound(to: UInt8.self)
-        count = 0
-        while bytes[count] != 0 { count += 1 }
-    }
+    let count = length == -1 ? strlen(data.assumingMemoryBound(to: CChar.self)) : length
     return JSONValidator.isValue(UnsafeRawBufferPointer(start: data, count: count)) ? 1 : 0
 }

@@ -1,5 +1,6 @@
 import BirdRealtimeCore
 import CBirdRealtimeABI
+import Glibc
 
 // What every export needs: handles to objects, C text to Swift text, faults to statuses. Exports validate, convert and forward; no
 // trap is reachable from caller input.
@@ -35,32 +36,48 @@ func object<T: AnyObject>(_ handle: OpaquePointer?, _ kind: HandleKind, as type:
     throw Fault(BIRD_ERR_HANDLE, .argument, field: "\(kind)", "This is no \(kind) handle, or no longer one.")
 }
 
-func client(_ handle: OpaquePointer?) throws(Fault) -> Client { try object(handle, .client, as: Client.self) }
-func channel(_ handle: OpaquePointer?) throws(Fault) -> Channel { try object(handle, .channel, as: Channel.self) }
+/// A client that is open; only destroy takes one that was closed.
+func client(_ handle: OpaquePointer?) throws(Fault) -> Client {
+    let client = try object(handle, .client, as: Client.self)
+    guard !client.isClosed else { throw Client.closedFault }
+    return client
+}
+
+/// A channel of an open client; only release takes another.
+func channel(_ handle: OpaquePointer?) throws(Fault) -> Channel {
+    let channel = try object(handle, .channel, as: Channel.self)
+    guard !channel.client.isClosed else { throw Client.closedFault }
+    return channel
+}
+
 func queue(_ handle: OpaquePointer?) throws(Fault) -> RecordQueue { try object(handle, .queue, as: RecordQueue.self) }
 
-/// A NUL-terminated name or value as text; NULL, too long and invalid UTF-8 are refused.
-func text(_ pointer: UnsafePointer<CChar>?, _ argument: String) throws(Fault) -> String {
-    guard let text = try optionalText(pointer, argument) else { throw missing(argument) }
+/// A NUL-terminated text; NULL is a bad argument, too long or not UTF-8 is `malformed`.
+func text(
+    _ pointer: UnsafePointer<CChar>?, _ argument: String, malformed status: Int32 = BIRD_ERR_ARGUMENT
+) throws(Fault) -> String {
+    guard let text = try optionalText(pointer, argument, malformed: status) else { throw missing(argument) }
     return text
 }
 
-func optionalText(_ pointer: UnsafePointer<CChar>?, _ argument: String) throws(Fault) -> String? {
-    guard let bytes = try optionalBytes(pointer, argument) else { return nil }
+func optionalText(
+    _ pointer: UnsafePointer<CChar>?, _ argument: String, malformed status: Int32 = BIRD_ERR_ARGUMENT
+) throws(Fault) -> String? {
+    guard let bytes = try optionalBytes(pointer, argument, malformed: status) else { return nil }
     guard let text = String(validating: bytes, as: UTF8.self) else {
-        throw Fault(BIRD_ERR_ARGUMENT, .argument, field: argument, "Argument \(argument) is not valid UTF-8.")
+        throw Fault(status, .argument, field: argument, "Argument \(argument) is not valid UTF-8.")
     }
     return text
 }
 
 /// The bytes before the NUL.
-func optionalBytes(_ pointer: UnsafePointer<CChar>?, _ argument: String) throws(Fault) -> UnsafeRawBufferPointer? {
+func optionalBytes(
+    _ pointer: UnsafePointer<CChar>?, _ argument: String, malformed status: Int32 = BIRD_ERR_ARGUMENT
+) throws(Fault) -> UnsafeRawBufferPointer? {
     guard let pointer else { return nil }
-    var length = 0
-    while length <= textBytesMax, pointer[length] != 0 { length += 1 }
+    let length = strnlen(pointer, textBytesMax + 1)
     guard length <= textBytesMax else {
-        throw Fault(
-            BIRD_ERR_ARGUMENT, .argument, field: argument, "Argument \(argument) has more than \(textBytesMax) bytes.")
+        throw Fault(status, .argument, field: argument, "Argument \(argument) has more than \(textBytesMax) bytes.")
     }
     return UnsafeRawBufferPointer(start: pointer, count: length)
 }
@@ -76,10 +93,7 @@ func payload(_ data: UnsafeRawPointer?, _ length: Int, limit: Int, _ argument: S
     guard length == -1 else {
         throw Fault(BIRD_ERR_SIZE, .argument, field: argument, "Argument \(argument) is larger than memory.")
     }
-    let bytes = data.assumingMemoryBound(to: UInt8.self)
-    var count = 0
-    while count <= limit, bytes[count] != 0 { count += 1 }
-    return UnsafeRawBufferPointer(start: data, count: count)
+    return UnsafeRawBufferPointer(start: data, count: strnlen(data.assumingMemoryBound(to: CChar.self), limit + 1))
 }
 
 func missing(_ argument: String) -> Fault {

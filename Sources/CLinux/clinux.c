@@ -62,3 +62,8 @@ void birdlinux_callback_depth_add(int change) {
 int birdlinux_callback_depth(void) {
     return callback_depth;
 }
+
+/* The Swift runtime refers to hypotf, which got a new symbol version in glibc 2.35; with it the library would not load on 2.34. */
+float hypotf(float x, float y) {
+    return (float)__builtin_sqrt((double)x * (double)x + (double)y * (double)y);
+}

@@ -113,18 +113,12 @@ package final class Channel: @unchecked Sendable {
                 BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel",
                 "The channel was unsubscribed; subscribe again for a new reference.")
         }
-        switch kind {
-        case .private, .presence: break
-        default:
+        guard kind.allowsClientEvents else {
             throw Fault(
                 BIRD_ERR_UNSUPPORTED, .channel, field: "channel",
                 "Client events exist on private and presence channels only, not on \(name).")
         }
-        guard event.hasPrefix("client-"), event.count <= 200 else {
-            throw Fault(
-                BIRD_ERR_NAME, .argument, field: "event",
-                "The name of a client event starts with \"client-\" and has at most 200 characters.")
-        }
+        try EventName.checkClientEvent(event)
         if let data {
             guard data.count <= client.options.clientEventBytesMax else {
                 throw Fault(

@@ -106,7 +106,7 @@ package final class Client: @unchecked Sendable {
     var isEnding: Bool { ending.load(ordering: .relaxed) }
     package var isClosed: Bool { isEnding || closed.load(ordering: .acquiring) }
 
-    static let closedFault = Fault(BIRD_ERR_CLOSED, .argument, field: "client", "The client has been closed.")
+    package static let closedFault = Fault(BIRD_ERR_CLOSED, .argument, field: "client", "The client has been closed.")
 
     /// From the driver.
     func mirror(state: ConnectionState, connectionID: String) {
@@ -138,11 +138,7 @@ package final class Client: @unchecked Sendable {
     /// The counted reference of a name (Bird protocol 8).
     package func subscribe(_ name: String, operation: UInt64) throws(Fault) -> Channel {
         guard !isClosed else { throw Self.closedFault }
-        guard ChannelName.isValid(name) else {
-            throw Fault(
-                BIRD_ERR_NAME, .argument, field: "channel",
-                "\"\(name.prefix(200))\" is no channel name: 1 to 164 characters of A-Z a-z 0-9 _ = @ , . ; -")
-        }
+        try ChannelName.check(name)
         return try lock.withLock { () throws(Fault) -> Channel in
             let channel = channels[name] ?? Channel(client: self, name: name, isMemberChannel: false)
             try postLocked(.subscribe(channel, operation: operation))

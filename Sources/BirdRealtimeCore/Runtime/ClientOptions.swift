@@ -50,6 +50,7 @@ extension ClientOptions {
         case optionalTime(any WritableKeyPath<ClientOptions, Int64?> & Sendable, ClosedRange<Int64>)
         case size(any WritableKeyPath<ClientOptions, Int> & Sendable, ClosedRange<Int64>)
         case appKey
+        case address
         case delivery
         case records
     }
@@ -61,7 +62,7 @@ extension ClientOptions {
         "region": .text(\.region),
         "ws_host": .text(\.wsHost),
         "allow_insecure": .flag(\.allowInsecure),
-        "address": .text(\.address),
+        "address": .address,
         "auth_endpoint": .text(\.authEndpoint),
         "member_auth_endpoint": .text(\.memberAuthEndpoint),
         "authorizer": .flag(\.asksAuthorizer),
@@ -101,6 +102,9 @@ extension ClientOptions {
             guard !value.isEmpty, value.utf8.count <= 256, !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
             else { throw Self.unacceptable(key, "must be 1 to 256 bytes without control characters") }
             appKey = value
+        case .address:
+            guard Resolver.isLiteral(value) else { throw Self.unacceptable(key, "must be an IPv4 or IPv6 address") }
+            address = value
         case .delivery:
             switch value {
             case "thread": delivery = .thread
@@ -123,7 +127,7 @@ extension ClientOptions {
     /// Sets a number or a boolean.
     package mutating func set(_ key: String, _ value: Int64) throws(Fault) {
         switch try Self.setting(key) {
-        case .text, .appKey, .delivery:
+        case .text, .appKey, .address, .delivery:
             throw Self.unacceptable(key, "is text, not a number")
         case .flag(let path):
             guard value == 0 || value == 1 else { throw Self.unacceptable(key, "must be 0 or 1") }
@@ -135,7 +139,7 @@ extension ClientOptions {
         case .size(let path, let range):
             self[keyPath: path] = Int(try Self.within(range, key, value))
         case .records:
-            records = UInt64(bitPattern: value)
+            records = UInt64(try Self.within(0...Int64.max, key, value))
         }
     }
 

@@ -37,9 +37,12 @@ enum ProxyChoice: Equatable {
 
     static func parse(_ text: String) -> ProxyChoice {
         guard !text.isEmpty else { return .direct }
-        let parts = text.firstRange(of: "://")
-        let scheme = parts.map { text[..<$0.lowerBound].lowercased() } ?? "http"
-        var rest = parts.map { text[$0.upperBound...] } ?? text[...]
+        var rest = text[...]
+        var scheme = "http"
+        if let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") {
+            scheme = text[..<colon].lowercased()
+            rest = text[colon...].dropFirst(3)
+        }
         if let slash = rest.firstIndex(of: "/") { rest = rest[..<slash] }
         if let at = rest.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
         var port: UInt16 = scheme.hasPrefix("socks") ? 1080 : 3128
