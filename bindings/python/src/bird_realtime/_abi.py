@@ -217,7 +217,7 @@ class StatisticsCounters(ctypes.Structure):
     )
 
 
-STRUCTS: dict[str, type] = {
+STRUCTS: dict[str, type[ctypes.Structure]] = {
     "bird_record": Record,
     "bird_state_change": StateChangeDetail,
     "bird_subscription": SubscriptionDetail,

@@ -56,9 +56,11 @@ class Channel(GloballyBindable):
         NotSubscribed: not subscribed (yet, or not again); QueueFull: try later; InvalidArgument: a name or payload that
         cannot be sent; NotSupported: not on this kind of channel.
         """
-        payload = raw if data is _NOTHING else _json.encode(data, "data")
         if raw is not None and not isinstance(raw, bytes):
             raise InvalidArgument(f"raw must be bytes, not {type(raw).__name__}", field="raw")
+        if raw is not None and data is not _NOTHING:
+            raise InvalidArgument("trigger takes data or raw, not data and raw", field="raw")
+        payload = raw if data is _NOTHING else _json.encode(data, "data")
         name = text_argument(event, "event")
         self._client._trigger(self._live_handle(), name, payload)
         return True
