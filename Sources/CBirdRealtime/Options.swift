@@ -44,7 +44,11 @@ public func bird_options_set(
     _ options: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!,
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
-    change(options, error) { (target) throws(Fault) in try target.set(text(key, "key", malformed: BIRD_ERR_OPTION), text(value, "value", malformed: BIRD_ERR_VALUE)) }
+    change(options, error) { (target) throws(Fault) in
+        let key = try text(key, "key", malformed: BIRD_ERR_OPTION)
+        guard let value = try optionalText(value, key, malformed: BIRD_ERR_VALUE) else { throw missing("value") }
+        try target.set(key, value)
+    }
 }
 
 @c @implementation

@@ -112,6 +112,7 @@ func copyOut(
 ) throws(Fault) {
     let bytes = Array(text.utf8)
     length?.pointee = bytes.count
+    if buffer == nil, size != 0 { throw missing("buffer") }
     // Sizes beyond the signed range are as good as unlimited.
     guard let buffer, size < 0 || size > bytes.count else {
         throw Fault(

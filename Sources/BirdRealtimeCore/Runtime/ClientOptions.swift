@@ -23,7 +23,7 @@ package struct ClientOptions: Sendable {
     package var caPath: String?
     package var clientCertFile: String?
     package var clientKeyFile: String?
-    package var proxy: String?
+    var proxy: ProxyChoice?
     package var session = SessionConfiguration()
     package var messageTimeoutMs: Int64 = 60_000
     package var messageBytesMax = 16_777_216
@@ -51,6 +51,7 @@ extension ClientOptions {
         case size(any WritableKeyPath<ClientOptions, Int> & Sendable, ClosedRange<Int64>)
         case appKey
         case address
+        case proxy
         case delivery
         case records
     }
@@ -71,7 +72,7 @@ extension ClientOptions {
         "ca_path": .text(\.caPath),
         "client_cert_file": .text(\.clientCertFile),
         "client_key_file": .text(\.clientKeyFile),
-        "proxy": .text(\.proxy),
+        "proxy": .proxy,
         "connect_timeout_ms": .time(\.session.connectTimeoutMs, timeout),
         "auth_timeout_ms": .time(\.session.authTimeoutMs, timeout),
         "answer_timeout_ms": .time(\.session.answerTimeoutMs, timeout),
@@ -105,6 +106,12 @@ extension ClientOptions {
         case .address:
             guard Resolver.isLiteral(value) else { throw Self.unacceptable(key, "must be an IPv4 or IPv6 address") }
             address = value
+        case .proxy:
+            guard let chosen = ProxyChoice(url: value) else {
+                throw Self.unacceptable(
+                    key, "must be an http://, socks5:// or socks5h:// URL with a host, or empty for no proxy")
+            }
+            proxy = chosen
         case .delivery:
             switch value {
             case "thread": delivery = .thread
@@ -127,7 +134,7 @@ extension ClientOptions {
     /// Sets a number or a boolean.
     package mutating func set(_ key: String, _ value: Int64) throws(Fault) {
         switch try Self.setting(key) {
-        case .text, .appKey, .address, .delivery:
+        case .text, .appKey, .address, .proxy, .delivery:
             throw Self.unacceptable(key, "is text, not a number")
         case .flag(let path):
             guard value == 0 || value == 1 else { throw Self.unacceptable(key, "must be 0 or 1") }

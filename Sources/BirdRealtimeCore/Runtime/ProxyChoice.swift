@@ -3,7 +3,7 @@ import Glibc
 
 /// Which proxy a connection takes: the option, else the environment (https_proxy, all_proxy, no_proxy, in both cases). Plaintext is for
 /// loopback only and never goes through one.
-enum ProxyChoice: Equatable {
+enum ProxyChoice: Equatable, Sendable {
     case direct
     case proxy(url: String, host: String, port: UInt16)
 
@@ -15,12 +15,13 @@ enum ProxyChoice: Equatable {
             return
         }
         if let explicit = options.proxy {
-            self = Self.parse(explicit)
+            self = explicit
             return
         }
         let chosen = Self.environment("https_proxy") ?? Self.environment("all_proxy") ?? ""
         let exceptions = Self.environment("no_proxy") ?? ""
-        self = Self.isExempt(host, exceptions) ? .direct : Self.parse(chosen)
+        // What the environment says wrongly is left to libcurl to complain about, by name.
+        self = Self.isExempt(host, exceptions) ? .direct : Self(url: chosen) ?? .proxy(url: chosen, host: chosen, port: 1080)
     }
 
     /// A suffix matches at a dot only; "*" matches everything.
@@ -35,23 +36,25 @@ enum ProxyChoice: Equatable {
         }
     }
 
-    static func parse(_ text: String) -> ProxyChoice {
-        guard !text.isEmpty else { return .direct }
+    /// nil: not a proxy that is supported.
+    init?(url text: String) {
+        guard !text.isEmpty else {
+            self = .direct
+            return
+        }
         var rest = text[...]
         var scheme = "http"
         if let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") {
             scheme = text[..<colon].lowercased()
             rest = text[colon...].dropFirst(3)
         }
-        if let slash = rest.firstIndex(of: "/") { rest = rest[..<slash] }
-        if let at = rest.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
-        var port: UInt16 = scheme.hasPrefix("socks") ? 1080 : 3128
-        var host = rest
-        if let colon = rest.lastIndex(of: ":"), !rest.hasSuffix("]"), let number = UInt16(rest[rest.index(after: colon)...]) {
-            port = number
-            host = rest[..<colon]
+        guard ["http", "socks5", "socks5h"].contains(scheme), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            return nil
         }
-        return .proxy(url: text, host: String(host), port: port)
+        rest = rest.prefix { $0 != "/" }
+        if let at = rest.lastIndex(of: "@") { rest = rest[rest.index(after: at)...] }
+        guard let authority = try? Authority(String(rest), field: "proxy") else { return nil }
+        self = .proxy(url: text, host: authority.host, port: authority.port ?? (scheme == "http" ? 3128 : 1080))
     }
 
     private static func environment(_ name: String) -> String? {
