@@ -110,7 +110,6 @@ final class ConnectAttempt {
         transfer.set(CURLOPT_URL, "\(address.usesTLS ? "https" : "http")://\(address.host):\(address.port)/")
         transfer.set(CURLOPT_CONNECT_ONLY, 1)
         transfer.set(CURLOPT_FRESH_CONNECT, 1)
-        transfer.set(CURLOPT_FORBID_REUSE, 1)
         transfer.set(CURLOPT_TCP_NODELAY, 1)
         // The session has the deadline of the whole attempt; this one only keeps a transfer from lying about for ever.
         transfer.set(CURLOPT_CONNECTTIMEOUT_MS, Int(options.session.connectTimeoutMs))
@@ -146,7 +145,7 @@ final class ConnectAttempt {
                 .failure(
                     Fault(
                         BIRD_ERR_CONNECT, .connection, field: "connect",
-                        "The connection to \(address.host):\(address.port) broke at the first byte.",
+                        "The connection to \(address.host):\(address.port) broke at the first byte: \(String(cString: curl_easy_strerror(sendCode))).",
                         curlCode: Int32(sendCode.rawValue), isRetriable: true)))
             return
         }
