@@ -45,6 +45,17 @@ struct JSONReader {
     mutating func string() -> Span? {
         guard take(UInt8(ascii: "\"")) else { return nil }
         let start = position
+        if count &- start >= ByteBlock.byteCount {
+            // Names and short texts end within the first block, without escapes.
+            let block = ByteBlock(bytes + start)
+            let special = block.specialLanes.highBits
+            let length = special.trailingZeroBitCount
+            if special != 0, bytes[start &+ length] == UInt8(ascii: "\"") {
+                position = start &+ length &+ 1
+                sawNonASCII = sawNonASCII || block.highBits & (special &- 1) & ~special != 0
+                return Span(offset: start, length: length, isEscaped: false)
+            }
+        }
         let scan = JSONStringScan(bytes, count: count, from: start)
         guard scan.end >= 0 else { return nil }
         position = scan.end &+ 1

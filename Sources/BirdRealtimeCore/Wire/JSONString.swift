@@ -10,11 +10,11 @@ package enum JSONString {
         let bytes = base.assumingMemoryBound(to: UInt8.self)
         let count = source.count
         let width = ByteBlock.byteCount
+        // `to` never passes `from`, and a block is read before its place is written; that is what makes it work in place.
         var from = 0
         var to = 0
         // 1: the byte at `from` is escaped, and its backslash has been dealt with.
         var carry: UInt32 = 0
-        // `to` never passes `from`, and a block is read before its place is written; that is what makes it work in place.
         withUnsafeBytes(of: (UInt64.max, UInt64.max, UInt64(0), UInt64(0))) { window in
             guard let window = window.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
             // Every second byte of a block may begin an escape.
@@ -27,12 +27,11 @@ package enum JSONString {
                     to &+= width
                     continue
                 }
-                let isFirstEscaped = carry == 1
+                let isEscaped = carry == 1
                 let escapes = Escapes(backslashes: backslashes, carry: &carry)
                 guard escapes.escaped & ~block.selfEscapes == 0 else {
-                    bytewise(
-                        bytes, from: &from, until: from &+ width, isFirstEscaped: isFirstEscaped, into: destination,
-                        to: &to)
+                    (from, to) = bytewise(
+                        bytes, from: from, until: from &+ width, isEscaped: isEscaped, into: destination, to: to)
                     carry = 0
                     continue
                 }
@@ -50,8 +49,7 @@ package enum JSONString {
                 to &+= width &- removed
             }
         }
-        bytewise(bytes, from: &from, until: count, isFirstEscaped: carry == 1, into: destination, to: &to)
-        return to
+        return bytewise(bytes, from: from, until: count, isEscaped: carry == 1, into: destination, to: to).to
     }
 
     /// Takes the backslash at the lowest bit of `starts` out of the block that was read at `bytes`: from its place on the block gets
@@ -72,25 +70,31 @@ package enum JSONString {
 
     /// Takes whole escapes, so it may go a few bytes beyond `end`.
     private static func bytewise(
-        _ bytes: UnsafePointer<UInt8>, from: inout Int, until end: Int, isFirstEscaped: Bool,
-        into destination: UnsafeMutablePointer<UInt8>, to: inout Int
-    ) {
+        _ bytes: UnsafePointer<UInt8>, from start: Int, until end: Int, isEscaped isFirstEscaped: Bool,
+        into destination: UnsafeMutablePointer<UInt8>, to output: Int
+    ) -> (from: Int, to: Int) {
+        var from = start
+        var to = output
         var isEscaped = isFirstEscaped
         while from < end || isEscaped {
             let byte = bytes[from]
             from &+= 1
-            if !isEscaped, byte == backslash {
+            if isEscaped {
+                isEscaped = false
+                if byte == UInt8(ascii: "u") {
+                    to &+= encode(scalar(bytes, behindU: &from), to: destination + to)
+                } else {
+                    destination[to] = meaning(of: byte)
+                    to &+= 1
+                }
+            } else if byte == backslash {
                 isEscaped = true
-                continue
-            }
-            if isEscaped, byte == UInt8(ascii: "u") {
-                unescapeUnicode(bytes, from: &from, into: destination, to: &to)
             } else {
-                destination[to] = isEscaped ? meaning(of: byte) : byte
+                destination[to] = byte
                 to &+= 1
             }
-            isEscaped = false
         }
+        return (from, to)
     }
 
     /// The text of a validated string.
@@ -135,26 +139,20 @@ package enum JSONString {
         output.append(UInt8(ascii: "\""))
     }
 
-    /// The four hexadecimal digits of a `\u` escape; nil if they are not.
+    /// The four hexadecimal digits of a `\u` escape; nil if they are not. All four are looked at together.
     @inline(__always)
     static func codeUnit(_ digits: UnsafePointer<UInt8>) -> UInt32? {
-        let first = hexValue(digits[0])
-        let second = hexValue(digits[1])
-        let third = hexValue(digits[2])
-        let fourth = hexValue(digits[3])
-        guard (first | second | third | fourth) < 16 else { return nil }
-        return (first &<< 12) | (second &<< 8) | (third &<< 4) | fourth
+        let text = UInt32(littleEndian: UnsafeRawPointer(digits).loadUnaligned(as: UInt32.self))
+        // Letters, and of all other bytes none that then passes, have bit 6 set.
+        let values = (text & 0x0F0F_0F0F) &+ ((text &>> 6) & 0x0101_0101) &* 9
+        let isLetter = ((values &+ 0x0606_0606) &>> 4) & 0x0101_0101
+        let lowercased = text | isLetter &* 0x20
+        guard values & 0xF0F0_F0F0 == 0, lowercased == values &+ 0x3030_3030 &+ isLetter &* 0x27 else { return nil }
+        let pairs = (values &<< 4 | values &>> 8) & 0x00FF_00FF
+        return (pairs & 0xFF) &<< 8 | pairs &>> 16
     }
 
     private static let backslash = UInt8(ascii: "\\")
-
-    /// 16 or more when it is no hexadecimal digit.
-    @inline(__always)
-    private static func hexValue(_ byte: UInt8) -> UInt32 {
-        let digit = byte &- UInt8(ascii: "0")
-        let letter = (byte | 0x20) &- UInt8(ascii: "a")
-        return UInt32(truncatingIfNeeded: digit < 10 ? digit : letter < 6 ? letter &+ 10 : 0xFF)
-    }
 
     private static func hexDigit(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
@@ -172,35 +170,30 @@ package enum JSONString {
         }
     }
 
-    /// `from` is behind the u of an escape. The text is never longer than the escape.
-    private static func unescapeUnicode(
-        _ bytes: UnsafePointer<UInt8>, from: inout Int, into destination: UnsafeMutablePointer<UInt8>, to: inout Int
-    ) {
-        var scalar = codeUnit(bytes + from) ?? 0xFFFD
+    /// The character of a validated escape, both halves of a pair; `from` is behind the first u.
+    @inline(__always)
+    private static func scalar(_ bytes: UnsafePointer<UInt8>, behindU from: inout Int) -> UInt32 {
+        let unit = codeUnit(bytes + from) ?? 0xFFFD
         from &+= 4
-        if scalar & 0xFC00 == 0xD800 {
-            let low = codeUnit(bytes + (from &+ 2)) ?? 0xFFFD
-            scalar = 0x10000 &+ ((scalar & 0x3FF) &<< 10) &+ (low & 0x3FF)
-            from &+= 6
+        guard unit & 0xFC00 == 0xD800 else { return unit }
+        let low = codeUnit(bytes + (from &+ 2)) ?? 0xFFFD
+        from &+= 6
+        return 0x10000 &+ ((unit & 0x3FF) &<< 10) &+ (low & 0x3FF)
+    }
+
+    /// Writes the UTF-8 of a character and returns its length.
+    @inline(__always)
+    private static func encode(_ scalar: UInt32, to output: UnsafeMutablePointer<UInt8>) -> Int {
+        let length = scalar < 0x80 ? 1 : scalar < 0x800 ? 2 : scalar < 0x10000 ? 3 : 4
+        var rest = scalar
+        var index = length &- 1
+        while index > 0 {
+            output[index] = 0x80 | UInt8(truncatingIfNeeded: rest & 0x3F)
+            rest &>>= 6
+            index &-= 1
         }
-        if scalar < 0x80 {
-            destination[to] = UInt8(truncatingIfNeeded: scalar)
-            to &+= 1
-        } else if scalar < 0x800 {
-            destination[to] = UInt8(truncatingIfNeeded: 0xC0 | scalar &>> 6)
-            destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
-            to &+= 2
-        } else if scalar < 0x10000 {
-            destination[to] = UInt8(truncatingIfNeeded: 0xE0 | scalar &>> 12)
-            destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 6) & 0x3F)
-            destination[to &+ 2] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
-            to &+= 3
-        } else {
-            destination[to] = UInt8(truncatingIfNeeded: 0xF0 | scalar &>> 18)
-            destination[to &+ 1] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 12) & 0x3F)
-            destination[to &+ 2] = UInt8(truncatingIfNeeded: 0x80 | (scalar &>> 6) & 0x3F)
-            destination[to &+ 3] = UInt8(truncatingIfNeeded: 0x80 | scalar & 0x3F)
-            to &+= 4
-        }
+        let marks: UInt32 = length == 1 ? 0 : 0xF00 &>> UInt32(truncatingIfNeeded: length)
+        output[0] = UInt8(truncatingIfNeeded: marks | rest)
+        return length
     }
 }
