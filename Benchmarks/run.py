@@ -37,6 +37,7 @@ WARMUP_EVENTS = 20_000
 # Allocations are counted over this many events, in a run that is not timed.
 COUNTED_EVENTS = 100_000
 RUN_TIMEOUT_SECONDS = 120
+LOAD_QUIET = 0.5
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,8 @@ def main() -> None:
 
     here = machine()
     load_before = load()
+    if load_before > LOAD_QUIET:
+        print("bench: other programs are running; the figures are too low, and the ratios may be wrong")
     print(f"bench: {here['cpu']}, {here['cores']} cores, Linux {here['kernel']}, load {load_before:.2f}")
     print(f"bench: medians of {plan.repetitions} runs of about {plan.seconds_per_run} s, in turns\n")
     print_line("data", "client", "events/s", "spread", "of walk", "CPU ns", "allocations")
