@@ -27,13 +27,13 @@ struct NameTable: Sendable {
     func value(of name: UnsafeRawBufferPointer) -> UInt64 {
         let tag = hash(name)
         return slots.withUnsafeBufferPointer { slots in
-            records.withUnsafeBufferPointer { records in
+            records.withUnsafeBytes { records in
                 let mask = slots.count &- 1
                 var index = Int(tag) & mask
                 while slots[index].record != 0 {
-                    let record = Int(slots[index].record)
-                    if slots[index].tag == tag, Self.matches(name, records, record) {
-                        return records[record]
+                    let record = Int(slots[index].record) &* 8
+                    if slots[index].tag == tag, Self.isName(name, of: record, records) {
+                        return records.load(fromByteOffset: record, as: UInt64.self)
                     }
                     index = (index &+ 1) & mask
                 }
@@ -58,8 +58,9 @@ struct NameTable: Sendable {
             let record = records.count
             records.append(value)
             records.append(UInt64(bytes.count))
-            for offset in stride(from: 0, to: bytes.count, by: 8) {
-                records.append(Self.word(bytes, offset))
+            records.append(contentsOf: repeatElement(0, count: (bytes.count + 7) / 8))
+            records.withUnsafeMutableBytes { records in
+                UnsafeMutableRawBufferPointer(rebasing: records[((record + 2) * 8)...]).copyMemory(from: bytes)
             }
             place(Slot(tag: hash(bytes), record: UInt32(truncatingIfNeeded: record)))
         }
@@ -77,7 +78,7 @@ struct NameTable: Sendable {
         var hole = Int(tag) & mask
         while slots[hole].record != 0 {
             if slots[hole].tag == tag,
-                records.withUnsafeBufferPointer({ Self.matches(name, $0, Int(slots[hole].record)) })
+                records.withUnsafeBytes({ Self.isName(name, of: Int(slots[hole].record) * 8, $0) })
             {
                 break
             }
@@ -128,55 +129,73 @@ struct NameTable: Sendable {
         slots[index] = slot
     }
 
+    /// `record` in bytes. Overlapping loads instead of a loop over the rest.
     @inline(__always)
-    private static func matches(
-        _ name: UnsafeRawBufferPointer, _ records: UnsafeBufferPointer<UInt64>, _ record: Int
+    private static func isName(
+        _ name: UnsafeRawBufferPointer, of record: Int, _ records: UnsafeRawBufferPointer
     ) -> Bool {
-        guard records[record &+ 1] == UInt64(truncatingIfNeeded: name.count) else { return false }
-        var index = record &+ 2
-        var offset = 0
-        while offset < name.count {
-            guard records[index] == word(name, offset) else { return false }
-            index &+= 1
-            offset &+= 8
+        let count = name.count
+        guard records.load(fromByteOffset: record &+ 8, as: Int.self) == count else { return false }
+        let start = record &+ 16
+        if count >= 8 {
+            var offset = 0
+            while offset &+ 8 < count {
+                guard word(name, offset) == word(records, start &+ offset) else { return false }
+                offset &+= 8
+            }
+            return word(name, count &- 8) == word(records, start &+ count &- 8)
+        }
+        if count >= 4 {
+            return halfWord(name, 0) == halfWord(records, start)
+                && halfWord(name, count &- 4) == halfWord(records, start &+ count &- 4)
+        }
+        for offset in 0..<count where name[offset] != records[start &+ offset] {
+            return false
         }
         return true
     }
 
+    /// Sixteen bytes per multiplication, folded to 64 bits; the last sixteen may overlap those before.
     @inline(__always)
     private func hash(_ name: UnsafeRawBufferPointer) -> UInt32 {
-        var state = seed ^ UInt64(truncatingIfNeeded: name.count)
-        var offset = 0
-        while offset < name.count {
-            state = Self.mix(state ^ Self.word(name, offset), 0x9E37_79B9_7F4A_7C15)
-            offset &+= 8
+        let count = name.count
+        var state = seed
+        var first: UInt64 = 0
+        var last: UInt64 = 0
+        if count >= 8 {
+            var offset = 0
+            while offset &+ 16 < count {
+                state = Self.folded(Self.word(name, offset) ^ Self.factors.0, Self.word(name, offset &+ 8) ^ state)
+                offset &+= 16
+            }
+            first = Self.word(name, max(0, count &- 16))
+            last = Self.word(name, count &- 8)
+        } else if count >= 4 {
+            first = Self.halfWord(name, 0)
+            last = Self.halfWord(name, count &- 4)
+        } else if count > 0 {
+            first = UInt64(name[0]) << 16 | UInt64(name[count / 2]) << 8 | UInt64(name[count &- 1])
         }
-        return UInt32(truncatingIfNeeded: Self.mix(state, 0xD6E8_FEB8_6659_FD93) &>> 16)
+        let mixed = Self.folded(first ^ Self.factors.0, last ^ state)
+        let hash = Self.folded(mixed ^ UInt64(truncatingIfNeeded: count), Self.factors.1)
+        return UInt32(truncatingIfNeeded: hash)
     }
 
+    private static var factors: (UInt64, UInt64) { (0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93) }
+
     @inline(__always)
-    private static func mix(_ left: UInt64, _ right: UInt64) -> UInt64 {
+    private static func folded(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
         return product.high ^ product.low
     }
 
-    /// The eight bytes at the offset, those behind the end being zero.
     @inline(__always)
     private static func word(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {
-        let left = bytes.count &- offset
-        if left >= 8 {
-            return UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-        }
-        if bytes.count >= 8 {
-            let last = bytes.loadUnaligned(fromByteOffset: bytes.count &- 8, as: UInt64.self)
-            return UInt64(littleEndian: last) &>> UInt64(truncatingIfNeeded: (8 &- left) &* 8)
-        }
-        var word: UInt64 = 0
-        var index = bytes.count
-        while index > offset {
-            index &-= 1
-            word = word &<< 8 | UInt64(bytes[index])
-        }
-        return word
+        bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+    }
+
+    @inline(__always)
+    private static func halfWord(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {
+        UInt64(bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
     }
 }

@@ -2,7 +2,9 @@ import CBirdRealtimeABI
 
 /// One client's life on the wire as a deterministic state machine: input, time and randomness come in, effects go out in the
 /// order in which they must be performed. It does no I/O and is never on the stack while user code runs.
-package struct Session: Sendable {
+///
+/// It is not copyable, so that the hot path cannot become a copy of everything.
+package struct Session: ~Copyable, Sendable {
     package internal(set) var state = ConnectionState.initialized
     /// "" unless connected.
     package internal(set) var connectionID = ""
@@ -148,8 +150,9 @@ package struct Session: Sendable {
             deadlines.popFirst()
         }
         if deadlines.count > 2 * channels.count + 64 {
-            let session = self
-            deadlines.compact { session.isCurrent($0.applicant, $0.ticket) }
+            deadlines.compact { [signin, channels] in
+                Self.isCurrent($0.applicant, $0.ticket, signin, channels)
+            }
         }
     }
 

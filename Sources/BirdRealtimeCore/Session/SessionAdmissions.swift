@@ -28,6 +28,12 @@ extension Session {
     }
 
     func isCurrent(_ applicant: Applicant, _ ticket: UInt64) -> Bool {
+        Self.isCurrent(applicant, ticket, signin, channels)
+    }
+
+    static func isCurrent(
+        _ applicant: Applicant, _ ticket: UInt64, _ signin: Signin, _ channels: ChannelTable
+    ) -> Bool {
         switch applicant {
         case .signin: signin.admission.ticket == ticket
         case .channel(let slot): channels.isUsed(slot) && channels[slot].admission.ticket == ticket
@@ -60,8 +66,9 @@ extension Session {
             enter(.queued, applicant, &turn)
             if applicant != .signin {
                 authorizations.enqueue(applicant, ticket: self[applicant].ticket)
-                let session = self
-                authorizations.compact(applicants: channels.count) { session.isCurrent($0.applicant, $0.ticket) }
+                authorizations.compact(applicants: channels.count) { [signin, channels] in
+                    Self.isCurrent($0.applicant, $0.ticket, signin, channels)
+                }
             }
             askAuthorizer(&turn)
         case .impossible(let fault):

@@ -3,7 +3,7 @@ import CBirdRealtimeABI
 @testable import BirdRealtimeCore
 
 /// Drives one session through virtual time and writes what it does as lines that tests compare.
-struct SessionDriver {
+struct SessionDriver: ~Copyable {
     var session: Session
     var now = Instant(milliseconds: 1_000_000)
     var random = SplitMix64(seed: 1)
