@@ -13,11 +13,13 @@ PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wpedantic -Werror
 LIBRARY_FLAGS := -Ibuild/include -Lbuild/lib -Wl,-rpath,$(CURDIR)/build/lib -lbirdrealtime -lpthread
 export BIRDREALTIME_LIBRARY := $(CURDIR)/build/lib/libbirdrealtime.so
 
-EXAMPLES := $(patsubst %.c,build/%,$(wildcard examples/c/*.c))
-TEST_PROGRAMS := build/tests/harness build/tests/client_script
-BENCH_PEERS := flood_server limit_recv limit_walk
-BENCH_CLIENTS := client_loop client_queue
-BENCHES := $(addprefix build/bench/,$(BENCH_PEERS) $(BENCH_CLIENTS) count_alloc.so)
+# All C programs of the repository are built into one directory.
+C := build/c
+EXAMPLES := $(patsubst examples/c/%.c,$(C)/%,$(wildcard examples/c/*.c))
+HARNESS := $(C)/harness $(C)/client_script
+BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
+BENCH_CLIENTS := $(addprefix $(C)/,client_loop client_queue)
+PROGRAMS := $(EXAMPLES) $(HARNESS) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so
 
 .PHONY: all help setup library programs demo test lint format bench install clean
 
@@ -33,7 +35,7 @@ library: setup
 	@echo "library: build/lib/libbirdrealtime.so"
 	@scripts/build-library
 
-programs: $(EXAMPLES) $(TEST_PROGRAMS)
+programs: $(PROGRAMS)
 
 demo: programs ## start a local edge and watch C, Python and Swift programs talk through it
 	@examples/demo/run
@@ -56,7 +58,7 @@ format: setup ## bring all source text into form
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r $(VENV)/clang-format -i
 	@$(VENV)/ruff format --quiet .
 
-bench: $(BENCHES) ## measure against the limits of this machine; QUICK=1 takes less than two minutes
+bench: programs ## measure against the limits of this machine; QUICK=1 takes less than two minutes
 	@$(VENV)/python Benchmarks/run.py $(if $(QUICK),--quick)
 
 install: all ## install below PREFIX (/usr/local); for packages also LIBDIR and DESTDIR
@@ -67,27 +69,25 @@ clean: ## remove all that was built, and the Python environment
 	@echo "clean: build, .build"
 	@rm -rf build .build
 
-# The library is a shared one: its programs need compiling again only when the header has changed.
+# A program needs compiling again when the header has changed, not when the library has.
 build/include/birdrealtime.h: | library
 
-build/examples/c/%: examples/c/%.c build/include/birdrealtime.h
-	@mkdir -p $(@D)
+$(C):
+	@mkdir -p $@
+
+$(EXAMPLES): $(C)/%: examples/c/%.c build/include/birdrealtime.h | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)
 
-build/tests/harness: $(wildcard Tests/CHarness/*.c)
-build/tests/client_script: $(wildcard Tests/CHarness/script/*.c)
-$(TEST_PROGRAMS): $(wildcard Tests/CHarness/*.h Tests/CHarness/script/*.h) build/include/birdrealtime.h
-	@mkdir -p $(@D)
+$(C)/harness: $(wildcard Tests/CHarness/*.c)
+$(C)/client_script: $(wildcard Tests/CHarness/script/*.c)
+$(HARNESS): $(wildcard Tests/CHarness/*.h Tests/CHarness/script/*.h) build/include/birdrealtime.h | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS)
 
-build/bench/%.so: Benchmarks/%.c
-	@mkdir -p $(@D)
-	@$(CC) $(PROGRAM_CFLAGS) -shared -fPIC -o $@ $<
+$(BENCH_CLIENTS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) build/include/birdrealtime.h | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)
 
-$(addprefix build/bench/,$(BENCH_PEERS)): build/bench/%: Benchmarks/%.c $(wildcard Benchmarks/*.h)
-	@mkdir -p $(@D)
+$(BENCH_PEERS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $<
 
-$(addprefix build/bench/,$(BENCH_CLIENTS)): build/bench/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) build/include/birdrealtime.h
-	@mkdir -p $(@D)
-	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)
+$(C)/count_alloc.so: Benchmarks/count_alloc.c | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -shared -fPIC -o $@ $<

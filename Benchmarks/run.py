@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ROOT / "build/bench"
-RESULTS = PROGRAMS / "results.json"
+PROGRAMS = ROOT / "build/c"
+RESULTS = ROOT / "build/bench/results.json"
 
 # The first is what all others are compared with.
 CLIENTS: dict[str, list[str | Path]] = {
@@ -223,6 +223,7 @@ def main() -> None:
     print("of walk: events/s beside those of the frame walker; CPU: for each event; allocations: in 100,000 events")
     print(f"bench: load {load_after:.2f} at the end; results in {RESULTS.relative_to(ROOT)}")
 
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(
         json.dumps(
             {
