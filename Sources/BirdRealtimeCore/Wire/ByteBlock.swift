@@ -187,23 +187,75 @@ package struct WordBlock {
     }
 }
 
+/// Four blocks, with masks of 64 bits.
+struct WideBlock {
+    static let byteCount = 4 * ByteBlock.byteCount
+
+    private let blocks: (ByteBlock, ByteBlock, ByteBlock, ByteBlock)
+
+    /// 64 bytes must be readable.
+    @inline(__always)
+    init(_ pointer: UnsafePointer<UInt8>) {
+        let width = ByteBlock.byteCount
+        blocks = (
+            ByteBlock(pointer), ByteBlock(pointer + width), ByteBlock(pointer + 2 &* width),
+            ByteBlock(pointer + 3 &* width)
+        )
+    }
+
+    @inline(__always)
+    var hasSpecials: Bool {
+        let first = blocks.0.specialLanes | blocks.1.specialLanes
+        let second = blocks.2.specialLanes | blocks.3.specialLanes
+        return (first | second).highBits != 0
+    }
+
+    @inline(__always)
+    var hasHighBits: Bool {
+        (blocks.0 | blocks.1 | blocks.2 | blocks.3).highBits != 0
+    }
+
+    @inline(__always)
+    func mask(of byte: UInt8) -> UInt64 {
+        mask { $0.mask(of: byte) }
+    }
+
+    @inline(__always)
+    var controls: UInt64 {
+        mask { $0.controls }
+    }
+
+    @inline(__always)
+    var highBits: UInt64 {
+        mask { $0.highBits }
+    }
+
+    @inline(__always)
+    private func mask(_ part: (ByteBlock) -> UInt32) -> UInt64 {
+        let low = part(blocks.0) | part(blocks.1) &<< 16
+        let high = part(blocks.2) | part(blocks.3) &<< 16
+        return UInt64(low) | UInt64(high) &<< 32
+    }
+}
+
 /// Which bytes of a block are escaped, by the parity of the runs of backslashes before them.
 struct Escapes {
     /// Backslashes that begin an escape.
-    let starts: UInt32
+    let starts: UInt64
     /// The characters behind them.
-    let escaped: UInt32
+    let escaped: UInt64
 
     /// `carry` is 1 when the first byte of the block is escaped by the last one before it, and becomes the same for the next block.
+    /// `width`: bytes in the block, at most 64.
     @inline(__always)
-    init(backslashes: UInt32, carry: inout UInt32) {
+    init(backslashes: UInt64, carry: inout UInt64, width: Int) {
         // Subtracting the starts of runs from the odd positions borrows through each run, which gives the parity of its
         // length without a loop.
-        let odd: UInt32 = 0xAAAA_AAAA
+        let odd: UInt64 = 0xAAAA_AAAA_AAAA_AAAA
         let free = backslashes & ~carry
         let ends = (((free &<< 1) | odd) &- free) ^ odd
-        escaped = (ends ^ (backslashes | carry)) & 0xFFFF
+        escaped = (ends ^ (backslashes | carry)) & (~0 &>> UInt64(truncatingIfNeeded: 64 &- width))
         starts = ends & backslashes
-        carry = (starts &>> 15) & 1
+        carry = (starts &>> UInt64(truncatingIfNeeded: width &- 1)) & 1
     }
 }

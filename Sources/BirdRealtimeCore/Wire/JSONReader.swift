@@ -28,7 +28,7 @@ struct JSONReader {
     mutating func skipWhitespace() {
         while position < count {
             let byte = bytes[position]
-            guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return }
+            guard byte <= 0x20, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return }
             position &+= 1
         }
     }

@@ -14,13 +14,13 @@ package enum JSONString {
         var from = 0
         var to = 0
         // 1: the byte at `from` is escaped, and its backslash has been dealt with.
-        var carry: UInt32 = 0
+        var carry: UInt64 = 0
         withUnsafeBytes(of: (UInt64.max, UInt64.max, UInt64(0), UInt64(0))) { window in
             guard let window = window.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
             // Every second byte of a block may begin an escape.
             while count &- from >= width &+ width / 2 {
                 var block = ByteBlock(bytes + from)
-                let backslashes = block.mask(of: backslash)
+                let backslashes = UInt64(block.mask(of: backslash))
                 if backslashes | carry == 0 {
                     block.store(to: destination + to)
                     from &+= width
@@ -28,8 +28,8 @@ package enum JSONString {
                     continue
                 }
                 let isEscaped = carry == 1
-                let escapes = Escapes(backslashes: backslashes, carry: &carry)
-                guard escapes.escaped & ~block.selfEscapes == 0 else {
+                let escapes = Escapes(backslashes: backslashes, carry: &carry, width: width)
+                guard escapes.escaped & ~UInt64(block.selfEscapes) == 0 else {
                     (from, to) = bytewise(
                         bytes, from: from, until: from &+ width, isEscaped: isEscaped, into: destination, to: to)
                     carry = 0
@@ -58,10 +58,10 @@ package enum JSONString {
     /// `window` has 16 bytes of ones and then 16 of zeros.
     @inline(__always)
     private static func removeNext(
-        _ starts: inout UInt32, from block: inout ByteBlock, at bytes: UnsafePointer<UInt8>,
+        _ starts: inout UInt64, from block: inout ByteBlock, at bytes: UnsafePointer<UInt8>,
         _ window: UnsafePointer<UInt8>, removed: inout Int
     ) {
-        let start = (starts | 1 &<< UInt32(ByteBlock.byteCount)).trailingZeroBitCount
+        let start = (starts | 1 &<< UInt64(ByteBlock.byteCount)).trailingZeroBitCount
         let isBefore = ByteBlock(window + (ByteBlock.byteCount &- start &+ removed))
         block = ByteBlock.select(isBefore, block, ByteBlock(bytes + (removed &+ 1)))
         removed &+= starts != 0 ? 1 : 0
@@ -192,6 +192,7 @@ package enum JSONString {
             rest &>>= 6
             index &-= 1
         }
+        // As many ones as there are bytes.
         let marks: UInt32 = length == 1 ? 0 : 0xF00 &>> UInt32(truncatingIfNeeded: length)
         output[0] = UInt8(truncatingIfNeeded: marks | rest)
         return length

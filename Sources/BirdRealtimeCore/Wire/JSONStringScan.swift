@@ -1,6 +1,6 @@
 /// The way through one JSON string: where it ends, and whether its escapes are well formed.
 ///
-/// It goes by blocks of 16 bytes, and the work per block does not depend on how many escapes are in it: the usual payload
+/// It goes by blocks of 64 bytes, and the work per block does not depend on how many escapes are in it: the usual payload
 /// is JSON inside a string, where every second word has one.
 struct JSONStringScan {
     /// Index of the closing quote; -1: malformed.
@@ -10,49 +10,26 @@ struct JSONStringScan {
 
     /// `start` is behind the opening quote.
     init(_ bytes: UnsafePointer<UInt8>, count: Int, from start: Int) {
-        let width = ByteBlock.byteCount
+        let width = WideBlock.byteCount
         var position = start
-        var nonASCII: UInt32 = 0
         // 1: the first byte of the block is escaped by the last one before it.
-        var carry: UInt32 = 0
+        var carry: UInt64 = 0
         // Where a high surrogate has already vouched for the low one.
         var pairedLow = -1
         while position < count {
-            var quotes: UInt32
-            var backslashes: UInt32
-            var controls: UInt32
-            var high: UInt32
-            if count &- position >= width {
-                let block = ByteBlock(bytes + position)
-                high = block.highBits
-                quotes = block.mask(of: UInt8(ascii: "\""))
-                backslashes = block.mask(of: UInt8(ascii: "\\"))
-                controls = block.controls
-                if quotes | backslashes | controls | carry == 0 {
-                    nonASCII |= high
-                    position &+= width
-                    Self.skipPlain(bytes, count: count, position: &position, nonASCII: &nonASCII)
-                    continue
-                }
-            } else if count >= width {
-                // The last bytes: read the block that ends with them and shift out what comes before.
-                let block = ByteBlock(bytes + (count &- width))
-                let shift = UInt32(truncatingIfNeeded: width &- (count &- position))
-                high = block.highBits &>> shift
-                quotes = block.mask(of: UInt8(ascii: "\"")) &>> shift
-                backslashes = block.mask(of: UInt8(ascii: "\\")) &>> shift
-                controls = block.controls &>> shift
-            } else {
-                (quotes, backslashes, controls, high) = Self.masksBytewise(bytes, from: position, to: count)
+            if carry == 0 {
+                position = skipPlain(bytes, count: count, from: position)
             }
-
-            let escapes = Escapes(backslashes: backslashes, carry: &carry)
-            let stops = (quotes & ~escapes.escaped) | controls
+            let isWhole = count &- position >= width
+            let masks =
+                isWhole ? Masks(WideBlock(bytes + position)) : Masks(endOf: bytes, count: count, from: position)
+            let escapes = Escapes(backslashes: masks.backslashes, carry: &carry, width: width)
+            let stops = (masks.quotes & ~escapes.escaped) | masks.controls
             // Everything when there is no stop.
             let below = (stops &- 1) & ~stops
-            nonASCII |= high & below
+            sawNonASCII = sawNonASCII || masks.high & below != 0
             isEscaped = isEscaped || escapes.starts & below != 0
-            var toCheck = escapes.escaped & below & ~(quotes | backslashes)
+            var toCheck = escapes.escaped & below & ~(masks.quotes | masks.backslashes)
             while toCheck != 0 {
                 let escape = position &+ toCheck.trailingZeroBitCount
                 toCheck &= toCheck &- 1
@@ -62,46 +39,68 @@ struct JSONStringScan {
                 let stop = position &+ stops.trailingZeroBitCount
                 guard bytes[stop] == UInt8(ascii: "\"") else { return }
                 end = stop
-                sawNonASCII = nonASCII != 0
                 return
             }
             position &+= width
         }
     }
 
-    /// Four blocks at a time as long as none has anything special.
+    /// Goes over whole blocks without anything special.
     @inline(__always)
-    private static func skipPlain(
-        _ bytes: UnsafePointer<UInt8>, count: Int, position: inout Int, nonASCII: inout UInt32
-    ) {
-        let width = ByteBlock.byteCount
-        while count &- position >= 4 &* width {
-            let first = ByteBlock(bytes + position)
-            let second = ByteBlock(bytes + (position &+ width))
-            let third = ByteBlock(bytes + (position &+ 2 &* width))
-            let fourth = ByteBlock(bytes + (position &+ 3 &* width))
-            let special = first.specialLanes | second.specialLanes | third.specialLanes | fourth.specialLanes
-            guard special.highBits == 0 else { return }
-            nonASCII |= (first | second | third | fourth).highBits
-            position &+= 4 &* width
+    private mutating func skipPlain(_ bytes: UnsafePointer<UInt8>, count: Int, from start: Int) -> Int {
+        var position = start
+        while count &- position >= WideBlock.byteCount {
+            let block = WideBlock(bytes + position)
+            guard !block.hasSpecials else { return position }
+            sawNonASCII = sawNonASCII || block.hasHighBits
+            position &+= WideBlock.byteCount
         }
+        return position
     }
 
-    /// For texts shorter than a block.
-    private static func masksBytewise(
-        _ bytes: UnsafePointer<UInt8>, from start: Int, to end: Int
-    ) -> (quotes: UInt32, backslashes: UInt32, controls: UInt32, high: UInt32) {
-        var masks: (quotes: UInt32, backslashes: UInt32, controls: UInt32, high: UInt32) = (0, 0, 0, 0)
-        var bit: UInt32 = 1
-        for index in start..<end {
-            let byte = bytes[index]
-            if byte == UInt8(ascii: "\"") { masks.quotes |= bit }
-            if byte == UInt8(ascii: "\\") { masks.backslashes |= bit }
-            if byte < 0x20 { masks.controls |= bit }
-            if byte >= 0x80 { masks.high |= bit }
-            bit &<<= 1
+    /// What matters in a string, for 64 bytes.
+    private struct Masks {
+        var quotes: UInt64
+        var backslashes: UInt64
+        var controls: UInt64
+        var high: UInt64
+
+        @inline(__always)
+        init(_ block: WideBlock) {
+            quotes = block.mask(of: UInt8(ascii: "\""))
+            backslashes = block.mask(of: UInt8(ascii: "\\"))
+            controls = block.controls
+            high = block.highBits
         }
-        return masks
+
+        /// For the last bytes, fewer than a block.
+        @inline(__always)
+        init(endOf bytes: UnsafePointer<UInt8>, count: Int, from position: Int) {
+            let width = WideBlock.byteCount
+            let rest = count &- position
+            if count >= width {
+                // Read the block that ends with them and shift out what comes before.
+                self.init(WideBlock(bytes + (count &- width)))
+                let shift = UInt64(truncatingIfNeeded: width &- rest)
+                quotes >>= shift
+                backslashes >>= shift
+                controls >>= shift
+                high >>= shift
+            } else {
+                self.init(paddedCopyOf: bytes + position, count: rest)
+            }
+        }
+
+        @inline(never)
+        private init(paddedCopyOf bytes: UnsafePointer<UInt8>, count: Int) {
+            self = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: WideBlock.byteCount) { copy in
+                copy.initialize(repeating: UInt8(ascii: " "))
+                for index in 0..<count {
+                    copy[index] = bytes[index]
+                }
+                return Masks(WideBlock(UnsafePointer(copy.baseAddress.unsafelyUnwrapped)))
+            }
+        }
     }
 
     /// `escape` is the character behind the backslash; quotes and backslashes do not come here.
