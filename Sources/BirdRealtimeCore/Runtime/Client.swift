@@ -251,6 +251,12 @@ package final class Client: @unchecked Sendable {
     private static let inCallback = Fault(
         BIRD_ERR_CALLBACK, .argument, field: "client", "A waiting call is not possible inside a handler.")
 
+    /// Tells an error of a call that had no other way to say it, as a record in its order.
+    package func report(_ fault: Fault) {
+        guard !isClosed, (try? startReactor()) != nil else { return }
+        try? post(.report(fault))
+    }
+
     // MARK: Bindings
 
     func bind(
@@ -558,4 +564,5 @@ enum DriverCommand {
     case flush(Waiter)
     case close(Waiter)
     case runRetired
+    case report(Fault)
 }

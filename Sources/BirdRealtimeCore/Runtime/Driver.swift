@@ -71,6 +71,7 @@ final class Driver: ConnectionOwner {
             connection?.flush()
             feed(.disconnect)
         case .runRetired: client.dispatcher.runRetired()
+        case .report(let fault): sink.emit(.error(fault), dialect: dialect)
         }
     }
 

@@ -31,7 +31,7 @@ package final class RecordQueue: @unchecked Sendable {
     }
 
     /// A queue that something else than a waiting program empties.
-    init(onReady: @escaping @Sendable () -> Void) {
+    package init(onReady: @escaping @Sendable () -> Void) {
         fd = -1
         self.onReady = onReady
     }
@@ -138,7 +138,7 @@ package final class RecordQueue: @unchecked Sendable {
         monitor.withLock { consumer = nil }
     }
 
-    var isEmpty: Bool { monitor.withLock { ready.isEmpty } }
+    package var isEmpty: Bool { monitor.withLock { ready.isEmpty } }
 
     func take() -> RecordChunk? {
         monitor.withLock {
