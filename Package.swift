@@ -29,6 +29,8 @@ let package = Package(
         .testTarget(
             name: "BirdRealtimeCoreTests", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI"],
             swiftSettings: strict),
+        .executableTarget(
+            name: "swift-example", dependencies: ["BirdRealtime"], path: "examples/swift", swiftSettings: strict),
         .testTarget(name: "BirdRealtimeTests", dependencies: ["BirdRealtime"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

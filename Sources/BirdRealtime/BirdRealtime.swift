@@ -1,0 +1,246 @@
+import BirdRealtimeCore
+import CBirdRealtimeABI
+import Dispatch
+public import Foundation
+import Synchronization
+
+/// A connection to Bird Realtime and its channels. It reconnects, subscribes again and signs in again by itself.
+///
+///     let bird = BirdRealtime(options: .init(appKey: "your-app-key", region: "us1"))
+///     bird.subscribe("orders").bind("order-updated") { data in
+///         print("order changed:", data ?? "")
+///     }
+///
+/// Every member may be used from every thread and from every handler, except where it says otherwise. Handlers run on the delivery
+/// queue (the main queue unless the options name another), one at a time, in one order over everything that the client tells.
+///
+/// Releasing the client closes its connection; no handler is called after that. A handler that captures the client keeps it
+/// alive: capture it weakly.
+public final class BirdRealtime: Sendable {
+    private let client: Result<Client, Fault>
+    private let deliveryQueue: DispatchQueue
+    private let delivery: QueueDelivery
+    private let channels = Mutex<[String: Channel]>([:])
+    private let signins = Signins()
+    /// The events sent to the member signed in. Bind to it at any time; it can be neither triggered on nor unsubscribed.
+    public let member: Channel
+
+    /// Neither throws nor traps: with options that cannot be used the client is `failed` from the start.
+    public init(options: BirdRealtimeOptions) {
+        let queue = options.deliveryQueue
+        let delivery = QueueDelivery(queue)
+        client = Result { () throws(Fault) in try Client(options.forCore(delivery.records)) }
+        member = Channel.make("member", client, queue) { (client) throws(Fault) in try client.memberChannelReference() }
+        deliveryQueue = queue
+        self.delivery = delivery
+
+        let signins = signins
+        observe(BIRD_RECORD_COMPLETION) { signins.complete($0) }
+        observe(BIRD_RECORD_SIGNED_IN) { signins.last = Member(memberData: $0.payload) }
+        if let authorizers = Authorizers(options) {
+            observe(BIRD_RECORD_REQUEST) { authorizers.answer($0) }
+        }
+        if options.autoConnect { connect() }
+    }
+
+    deinit { _ = (try? client.get())?.destroy() }
+
+    /// Why no connection is possible with these options; nil if one is. `onError` tells it too.
+    public var configurationError: RealtimeError? {
+        if case .failure(let fault) = client { RealtimeError(fault) } else { nil }
+    }
+
+    // MARK: Connection
+
+    /// Where the connection stands at this moment.
+    public var connectionState: ConnectionState { (try? client.get()).map { ConnectionState($0.state) } ?? .failed }
+
+    /// The id that the edge gave to the present connection; nil if there is none.
+    public var connectionId: String? { (try? client.get()).flatMap { $0.connectionID.isEmpty ? nil : $0.connectionID } }
+
+    /// Opens a connection, now if one is only planned. No effect when connecting or connected. An error is told by `onError`.
+    public func connect() {
+        attempt { (client) throws(Fault) in try client.connect() }
+    }
+
+    /// Closes the connection and plans nothing; channels and handlers stay for a later `connect`. Events that were triggered
+    /// and not yet written may be lost: `flush` first.
+    public func disconnect() {
+        attempt { (client) throws(Fault) in try client.disconnect() }
+    }
+
+    /// Waits on the calling thread until everything triggered so far has been written to the socket.
+    ///
+    /// - Parameter timeout: seconds.
+    /// - Throws: `RealtimeError`: the time has passed, or this is inside a handler.
+    public func flush(timeout: TimeInterval) throws {
+        try perform { (client) throws(Fault) in try client.flush(timeoutMs: milliseconds(timeout)) }
+    }
+
+    /// Sends what was triggered, closes the connection and ends the client for good; no handler is called after that.
+    /// Waits on the calling thread.
+    ///
+    /// - Parameter timeout: seconds that the edge is given to answer.
+    /// - Throws: `RealtimeError`: the time has passed (the client is closed all the same), or this is inside a handler.
+    public func close(timeout: TimeInterval = 5) throws {
+        try perform { (client) throws(Fault) in
+            defer { if client.isClosed { signins.endAll(RealtimeError(Client.closedFault)) } }
+            try client.close(timeoutMs: milliseconds(timeout))
+        }
+    }
+
+    /// Counters since the client was made, and gauges of this moment.
+    public var statistics: Statistics { Statistics((try? client.get())?.statistics ?? bird_statistics()) }
+
+    // MARK: Channels
+
+    /// The channel of this name, subscribed now and on each later connection; the same object as long as it is not unsubscribed.
+    /// Names that begin with "private-" give a `PrivateChannel`, those with "presence-" a `PresenceChannel`.
+    ///
+    /// A name that the protocol does not allow gives a channel that has failed: its `error`, `bird:subscription_error` on the
+    /// channel and `onError` say why.
+    @discardableResult
+    public func subscribe(_ name: String) -> Channel {
+        let channel = Channel.make(name, client, deliveryQueue) { (client) throws(Fault) in
+            try client.subscribe(name, operation: 0)
+        }
+        guard let core = channel.core else { return channel }
+        return channels.withLock { channels in
+            // One object per channel; the other one gives its reference back.
+            if let held = channels[name], held.core === core { return held }
+            channels[name] = channel
+            return channel
+        }
+    }
+
+    /// Unsubscribes from the channel; its object and its handlers are of no further use. No effect on a channel that is not held.
+    public func unsubscribe(_ name: String) {
+        channels.withLock { $0.removeValue(forKey: name) }?.unsubscribe()
+    }
+
+    /// Calls the handler for each event of this name on every channel, after the handlers of the channel itself.
+    @discardableResult
+    public func bind(
+        _ event: String, _ handler: @escaping @Sendable (_ channelName: String, _ data: JSONValue?) -> Void
+    ) -> BindingToken {
+        token { (client) throws(Fault) in try client.bind(event) { handler($0.channelName, $0.payload) } }
+    }
+
+    /// Calls the handler for each application event of every channel.
+    @discardableResult
+    public func bindGlobal(
+        _ handler: @escaping @Sendable (_ channelName: String, _ event: String, _ data: JSONValue?) -> Void
+    ) -> BindingToken {
+        token { (client) throws(Fault) in try client.bind(nil) { handler($0.channelName, $0.eventName, $0.payload) } }
+    }
+
+    /// Removes a handler of this client or of one of its channels. Never waits: at most one call that is already running ends
+    /// after it.
+    public func unbind(_ token: BindingToken) {
+        try? client.get().unbind(token.number)
+    }
+
+    // MARK: Signin
+
+    /// Signs this connection in as a member, and again by itself on each later connection. Calls at the same time share one signin.
+    ///
+    /// - Parameter refresh: sign in again although signed in already, for a changed watchlist.
+    /// - Returns: the member that the edge accepted.
+    /// - Throws: `RealtimeError`: denied, the connection was lost, or there is none and none is planned; `CancellationError`.
+    @discardableResult
+    public func signin(refresh: Bool = false) async throws -> Member {
+        try await signins.wait { (number) throws(Fault) in
+            try client.get().signin(refresh: refresh, operation: number)
+        }
+    }
+
+    /// The member that this connection is signed in as at this moment.
+    public var signedInMember: Member? {
+        guard let id = (try? client.get())?.memberID, !id.isEmpty else { return nil }
+        // The answer itself may still wait on the delivery queue.
+        return signins.last.flatMap { $0.memberId == id ? $0 : nil } ?? Member(memberId: id)
+    }
+
+    // MARK: What the client tells
+
+    /// Calls the handler for each change of the state.
+    @discardableResult
+    public func onConnectionStateChange(
+        _ handler: @escaping @Sendable (_ previous: ConnectionState, _ current: ConnectionState) -> Void
+    ) -> BindingToken {
+        onConnectionChange { handler($0.previous, $0.current) }
+    }
+
+    /// The same with the reasons.
+    @discardableResult
+    public func onConnectionChange(_ handler: @escaping @Sendable (ConnectionChange) -> Void) -> BindingToken {
+        observe(BIRD_RECORD_STATE) { $0.connectionChange.map(handler) }
+    }
+
+    /// Calls the handler before each attempt that is planned: `delay` says when it comes.
+    @discardableResult
+    public func onConnectingIn(_ handler: @escaping @Sendable (ConnectionChange) -> Void) -> BindingToken {
+        observe(BIRD_RECORD_CONNECTING_IN) { $0.connectionChange.map(handler) }
+    }
+
+    /// Calls the handler once whenever an established connection is lost.
+    @discardableResult
+    public func onConnectionLost(_ handler: @escaping @Sendable () -> Void) -> BindingToken {
+        observe(BIRD_RECORD_CONNECTION_LOST) { _ in handler() }
+    }
+
+    /// Calls the handler for each error that belongs to no channel: refusals of the edge (`code` 4009 and others), attempts that
+    /// failed, channel names that are not allowed, and the error of the configuration.
+    @discardableResult
+    public func onError(_ handler: @escaping @Sendable (RealtimeError) -> Void) -> BindingToken {
+        if let configurationError {
+            // Whenever it is bound, a handler hears of this one.
+            deliveryQueue.async { handler(configurationError) }
+            return .none
+        }
+        return observe(BIRD_RECORD_ERROR) { $0.failure.map(handler) }
+    }
+
+    /// Calls the handler for each signin that the client made by itself on a new connection and that failed.
+    @discardableResult
+    public func onSigninError(_ handler: @escaping @Sendable (RealtimeError) -> Void) -> BindingToken {
+        observe(BIRD_RECORD_SIGNIN_ERROR) { $0.failure.map(handler) }
+    }
+
+    /// Calls the handler for each signin that succeeded, those that the client made by itself included.
+    @discardableResult
+    public func onSignedIn(_ handler: @escaping @Sendable (Member) -> Void) -> BindingToken {
+        observe(BIRD_RECORD_SIGNED_IN) { handler(Member(memberData: $0.payload)) }
+    }
+
+    // MARK: On to the core
+
+    @discardableResult
+    private func observe(_ kind: Int32, _ body: @escaping RecordBody) -> BindingToken {
+        token { (client) throws(Fault) in try client.observe(kind, body: body) }
+    }
+
+    /// A registration that the core refuses (a name that is none, a closed client) is told by `onError`.
+    private func token(_ register: (Client) throws(Fault) -> UInt64) -> BindingToken {
+        var token = BindingToken.none
+        attempt { (client) throws(Fault) in token = BindingToken(number: try register(client)) }
+        return token
+    }
+
+    private func attempt(_ body: (Client) throws(Fault) -> Void) {
+        guard let client = try? client.get() else { return }
+        do throws(Fault) {
+            try body(client)
+        } catch {
+            client.report(error)
+        }
+    }
+
+    private func perform(_ body: (Client) throws(Fault) -> Void) throws {
+        do throws(Fault) {
+            try body(client.get())
+        } catch {
+            throw RealtimeError(error)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import BirdRealtimeCore
+import Dispatch
+
+/// A channel that the program wants to be subscribed to, from `subscribe` to `unsubscribe`, across connections. Every member may be
+/// used from every thread.
+///
+/// `@unchecked Sendable`: immutable, with state in the core, which guards it; unchecked only because it has subclasses.
+public class Channel: @unchecked Sendable {
+    public let name: String
+    /// Why it cannot ever be subscribed: a name that the protocol does not allow, or options that no client can use.
+    public let error: RealtimeError?
+    let core: BirdRealtimeCore.Channel?
+    private let deliveryQueue: DispatchQueue
+
+    required init(_ name: String, _ core: Result<BirdRealtimeCore.Channel, Fault>, _ deliveryQueue: DispatchQueue) {
+        self.name = name
+        self.core = try? core.get()
+        if case .failure(let fault) = core { error = RealtimeError(fault) } else { error = nil }
+        self.deliveryQueue = deliveryQueue
+    }
+
+    /// The channel that `open` gives, of the class that belongs to its name. A refusal is reported and makes a failed one.
+    static func make(
+        _ name: String, _ client: Result<Client, Fault>, _ deliveryQueue: DispatchQueue,
+        _ open: (Client) throws(Fault) -> BirdRealtimeCore.Channel
+    ) -> Channel {
+        let type =
+            switch ChannelKind.of(name) {
+            case .presence: PresenceChannel.self
+            case .private, .encrypted: PrivateChannel.self
+            case .public, .member: Channel.self
+            }
+        let core: Result<BirdRealtimeCore.Channel, Fault> = client.flatMap { client in
+            Result { () throws(Fault) in try open(client) }
+        }
+        if case .success(let client) = client, case .failure(let fault) = core { client.report(fault) }
+        return type.init(name, core, deliveryQueue)
+    }
+
+    deinit { core?.release() }
+
+    /// True if events arrive and can be sent at this moment.
+    public var subscribed: Bool { core?.state == .subscribed }
+
+    /// True once the subscription was denied, or if it never can succeed; `subscribe` tries again.
+    public var failed: Bool { core.map { $0.state == .failed } ?? true }
+
+    /// Calls the handler for each event of this name, those of `BirdProtocol.Event` included. Handlers of one event run in the order
+    /// of binding, before those bound with `bindGlobal`. They are called on the delivery queue. The channel keeps the handler until
+    /// it is unbound or the channel is unsubscribed: capture what owns the client weakly.
+    @discardableResult
+    public func bind(_ event: String, _ handler: @escaping @Sendable (_ data: JSONValue?) -> Void) -> BindingToken {
+        guard let core else {
+            // Whenever it is bound, a handler for errors hears of this one.
+            if let error, event == BirdProtocol.Event.subscriptionError {
+                deliveryQueue.async { handler(error.json(willRetry: false)) }
+            }
+            return .none
+        }
+        return token(core) { () throws(Fault) in try core.bind(event) { handler($0.payload) } }
+    }
+
+    /// Calls the handler for each application event of this channel; those of `BirdProtocol.Event` are not among them.
+    @discardableResult
+    public func bindGlobal(
+        _ handler: @escaping @Sendable (_ event: String, _ data: JSONValue?) -> Void
+    ) -> BindingToken {
+        guard let core else { return .none }
+        return token(core) { () throws(Fault) in try core.bind(nil) { handler($0.eventName, $0.payload) } }
+    }
+
+    /// Removes a handler. Never waits: at most one call that is already running ends after it.
+    public func unbind(_ token: BindingToken) {
+        try? core?.client.unbind(token.number)
+    }
+
+    /// Sends an event to the other subscribers of a private or presence channel; nothing is sent back to this one. The name begins
+    /// with "client-". What was not written when the connection is lost is not sent later.
+    ///
+    /// - Returns: true if it is on its way; false if the channel is not subscribed now.
+    /// - Throws: `RealtimeError` for a name, a payload or a kind of channel that cannot work, or when too much waits to be written.
+    @discardableResult
+    public func trigger(_ event: String, data: JSONValue? = nil) throws -> Bool {
+        guard let core else { return false }
+        do throws(Fault) {
+            if let data {
+                try data.bytes.withUnsafeBufferPointer { (bytes) throws(Fault) in
+                    try core.trigger(event, UnsafeRawBufferPointer(bytes))
+                }
+            } else {
+                try core.trigger(event, nil)
+            }
+            return true
+        } catch {
+            if RealtimeError(error).kind == .notSubscribed { return false }
+            throw RealtimeError(error)
+        }
+    }
+
+    func unsubscribe() {
+        try? core?.unsubscribe()
+    }
+
+    /// A registration that the core refuses (a name that is none, a channel that was unsubscribed) is told by `onError`.
+    private func token(_ core: BirdRealtimeCore.Channel, _ bind: () throws(Fault) -> UInt64) -> BindingToken {
+        do throws(Fault) {
+            return BindingToken(number: try bind())
+        } catch {
+            core.client.report(error)
+            return .none
+        }
+    }
+}
+
+/// A channel that the application's backend authorizes ("private-…").
+public class PrivateChannel: Channel, @unchecked Sendable {}
+
+/// A private channel that knows who is there ("presence-…").
+public final class PresenceChannel: PrivateChannel, @unchecked Sendable {
+    /// The members by id. Inside a handler this is the roster as of that event; empty while not subscribed.
+    public var members: [String: Member] {
+        Dictionary(uniqueKeysWithValues: (core?.members ?? []).map { ($0.id, Member($0)) })
+    }
+
+    /// How many members there are.
+    public var memberCount: Int { core?.memberCount ?? 0 }
+
+    /// The id of this connection's own member; nil while not subscribed.
+    public var myId: String? { core.flatMap { $0.myID.isEmpty ? nil : $0.myID } }
+}

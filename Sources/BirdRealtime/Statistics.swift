@@ -1,0 +1,46 @@
+import CBirdRealtimeABI
+
+/// Counters since the client was made, and gauges.
+public struct Statistics: Sendable, Hashable {
+    public let bytesReceived: UInt64
+    public let messagesReceived: UInt64
+    /// Application events handed to the delivery.
+    public let eventsDelivered: UInt64
+    /// Messages that were no JSON object with the name of an event.
+    public let framesMalformed: UInt64
+    /// Events for channels that are not subscribed here.
+    public let framesUnroutable: UInt64
+    public let bytesSent: UInt64
+    public let messagesSent: UInt64
+    /// Client events that were accepted, and not written when the connection was lost.
+    public let clientEventsLost: UInt64
+    /// Handshakes.
+    public let connects: UInt64
+    /// Connections tried.
+    public let attempts: UInt64
+    /// Authorizations asked for.
+    public let authorizations: UInt64
+    /// Gauge: records that wait for the delivery queue.
+    public let queueRecords: UInt64
+    /// Gauge: their bytes.
+    public let queueBytes: UInt64
+    /// How often reading paused because the delivery queue was slow.
+    public let readPauses: UInt64
+
+    init(_ core: bird_statistics) {
+        bytesReceived = core.bytes_received
+        messagesReceived = core.messages_received
+        eventsDelivered = core.events_delivered
+        framesMalformed = core.frames_malformed
+        framesUnroutable = core.frames_unroutable
+        bytesSent = core.bytes_sent
+        messagesSent = core.messages_sent
+        clientEventsLost = core.client_events_lost
+        connects = core.connects
+        attempts = core.attempts
+        authorizations = core.authorizations
+        queueRecords = core.queue_records
+        queueBytes = core.queue_bytes
+        readPauses = core.read_pauses
+    }
+}
