@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _abi, _json
 from ._native import text_argument
-from .bindings import Bindings, GloballyBindable
+from .bindings import Binding, Bindings, GloballyBindable, Handler
 from .errors import BirdRealtimeError, InvalidArgument, NotSubscribed, NotSupported, TimedOut
-from .events import Event
+from .events import Event, SubscriptionFailed, SubscriptionSucceeded
 from .stream import EventStream
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ _NOTHING: Any = object()
 
 
 class Channel(GloballyBindable):
-    """A subscription and its handlers. It survives reconnects; ``unsubscribe`` ends it."""
+    """A subscription and its handlers. It survives reconnects; ``unsubscribe`` ends it.
+
+    A handler bound to ``bird:subscription_succeeded`` or ``bird:subscription_error`` when that is how the subscription
+    stands already is called with it.
+    """
 
     def __init__(self, client: BirdRealtime, name: str, tag: int) -> None:
         super().__init__(client._lock)
@@ -33,6 +37,9 @@ class Channel(GloballyBindable):
         self.name = name
         #: why the subscription failed, None while it has not
         self.error: BirdRealtimeError | None = None
+        #: how the subscription stands, as handlers are told, and whether they have been
+        self._status: SubscriptionSucceeded | SubscriptionFailed | None = None
+        self._is_told = False
         self._changed()
 
     @property
@@ -70,10 +77,15 @@ class Channel(GloballyBindable):
         self._client._unsubscribe(self)
 
     def wait_subscribed(self, timeout: float | None = None) -> None:
-        """Waits until the channel is subscribed. Raises why it failed, or TimedOut after timeout seconds."""
-        if not self._client._wait(lambda: self.subscribed or self._is_over(), timeout):
+        """Waits until the channel is subscribed and handlers have been told. Raises why it failed, or TimedOut after
+        timeout seconds."""
+
+        def is_ready() -> bool:
+            return self._is_told and self.subscribed
+
+        if not self._client._wait(lambda: is_ready() or self._is_over(), timeout):
             raise TimedOut(f"{self.name} was not subscribed within {timeout} s")
-        if not self.subscribed:
+        if not is_ready():
             raise self.error or self._client._ended() or NotSubscribed(f"{self.name} was unsubscribed")
 
     def events(self, timeout: float | None = None) -> EventStream:
@@ -85,9 +97,10 @@ class Channel(GloballyBindable):
         return self.events()
 
     def _is_over(self) -> bool:
-        """Nothing more can come; a failure counts once its record, which says why, has been delivered."""
+        """Nothing more can come; a failure counts once handlers have been told why."""
         state = self.state
-        return state == "unsubscribed" or (state == "failed" and self.error is not None) or self._client._is_over()
+        has_failed = state == "failed" and self._is_told and self.error is not None
+        return state == "unsubscribed" or has_failed or self._client._is_over()
 
     def _live_handle(self) -> c_void_p:
         with self._lock:
@@ -117,8 +130,29 @@ class Channel(GloballyBindable):
         self._handle = None
         self.unbind()
 
+    def _add(self, event: str, handler: Handler) -> Binding:
+        """The answer to a subscribe may come before the program has bound its handler, which then gets it late."""
+        with self._lock:
+            binding = super()._add(event, handler)
+            status = self._status
+            if status is not None and status.name == event:
+                self._client._delivery.post(lambda: self._client._router.emit((binding,), status))
+        return binding
+
+    def _announce(self, status: SubscriptionSucceeded | SubscriptionFailed) -> Bindings:
+        """Takes up a status and gives the handlers to run; those bound from now on get it when they are bound."""
+        with self._lock:
+            self.error = status.error if isinstance(status, SubscriptionFailed) else None
+            self._status = status
+            return self._of_event(status.name)
+
+    def _load(self, event: SubscriptionSucceeded, my_id: str | None) -> None:
+        """Takes over what a success says about members."""
+
     def _reset(self) -> None:
-        """The connection has gone, and what the edge told us about the channel with it."""
+        """What the edge told us about the channel is no longer so."""
+        self._status = None
+        self._is_told = False
 
     def __str__(self) -> str:
         return self.name
@@ -146,11 +180,13 @@ class PresenceChannel(Channel):
         """The member_info of this connection's member, None when not subscribed."""
         return self._members.get(self.my_id or "")
 
-    def _load(self, payload: Any, my_id: str | None) -> None:
-        self._members = dict(roster(payload))
-        self.my_id = my_id
+    def _load(self, event: SubscriptionSucceeded, my_id: str | None) -> None:
+        self._members = dict(roster(event.data))
+        event.members = self.members
+        event.my_id = self.my_id = my_id
 
     def _reset(self) -> None:
+        super()._reset()
         self._members = {}
         self.my_id = None
 

@@ -92,29 +92,29 @@ class BirdRealtime(GloballyBindable):
     def connect(self) -> None:
         """Opens a connection, now if one is only planned. No effect when connecting or connected."""
         self._check_usable()
-        # An earlier refusal is over, though the record that says so is still to come.
-        self.connection.error = None
+        self.connection._expect_connect()
         self._native.call("bird_client_connect", self._native.client)
 
     def disconnect(self) -> None:
         """Closes the connection and plans nothing; channels and handlers stay for a later ``connect``."""
         self._check_usable()
+        self.connection._expect_disconnect()
         self._native.check(self._native.lib.bird_client_disconnect(self._native.client))
 
     def wait_until(self, state: str, timeout: float | None = None) -> None:
-        """Waits until the connection is, or has meanwhile been, in this state. TimedOut after timeout seconds;
-        ConnectionFailed if the edge refuses the connection and another state was asked for."""
+        """Waits until the connection is, or has meanwhile been, in this state and its handlers have run. TimedOut
+        after timeout seconds; ConnectionFailed if the edge refuses the connection and another state was asked for."""
         if state not in STATES:
             raise InvalidArgument(f"no state {state!r}; there are {', '.join(sorted(STATES))}", field="state")
         seen: list[object] = []
         self.connection.bind(state, seen.append)
         try:
-            reached = self._wait(lambda: bool(seen) or self.connection.state == state or self._is_over(), timeout)
+            reached = self._wait(lambda: bool(seen) or self.connection._is(state) or self._is_over(), timeout)
         finally:
             self.connection.unbind(state, seen.append)
         if not reached:
             raise TimedOut(f"the connection was not {state} within {timeout} s; it is {self.connection.state}")
-        if not seen and self.connection.state != state:
+        if not seen and not self.connection._is(state):
             raise self._ended() or _closed()
 
     def flush(self, timeout: float | None = None) -> None:
@@ -183,6 +183,10 @@ class BirdRealtime(GloballyBindable):
                 channel = kind(self, name, next(self._tags))
                 # Before the library knows it: the answer may be delivered before this call returns.
                 self._router.channels[name] = self._router.by_tag[channel._tag] = channel
+            if channel.error is not None:
+                # That failure is over, though the library's state of the channel changes a little later.
+                channel.error = None
+                channel._reset()
             handle = c_void_p()
             try:
                 self._native.call("bird_client_subscribe", self._native.client, text, 0, byref(handle))
@@ -264,7 +268,7 @@ class BirdRealtime(GloballyBindable):
 
     def _is_over(self) -> bool:
         """Nothing more can come: closed, or refused by the edge and told so."""
-        return self._is_closed or self.connection.error is not None
+        return self._is_closed or self.connection._has_failed
 
     def _ended(self) -> BirdRealtimeError | None:
         return self.connection.error
@@ -348,7 +352,7 @@ class BirdRealtime(GloballyBindable):
         channel.error = error
 
         def tell() -> None:
-            self._router.emit_channel(channel, SubscriptionFailed(channel, error, will_retry=False))
+            self._router.emit_status(channel, SubscriptionFailed(channel, error, will_retry=False))
             self._router.emit_connection("error", error)
 
         self._delivery.post(tell)

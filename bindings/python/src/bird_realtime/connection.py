@@ -36,11 +36,31 @@ class Connection(Bindable):
         self._live_connection_id = connection_id
         #: why the edge refused the connection, None unless the state is failed
         self.error: BirdRealtimeError | None = None
+        #: the last state that handlers have been told
+        self._told_state = "initialized"
 
     @property
     def state(self) -> str:
         """initialized, connecting, connected, unavailable, disconnected or failed, at this moment."""
         return self._live_state()
+
+    @property
+    def _has_failed(self) -> bool:
+        """True if the edge refused the connection and handlers have been told."""
+        return self._told_state == "failed" and self.error is not None
+
+    def _expect_connect(self) -> None:
+        """An earlier refusal is over, though the record that says so is still to come."""
+        self.error = None
+
+    def _expect_disconnect(self) -> None:
+        """A wait for "connected" that begins now means a later connection, though this one is still there."""
+        if self._told_state in ("connecting", "connected", "unavailable"):
+            self._told_state = ""
+
+    def _is(self, state: str) -> bool:
+        """True if the connection is in this state and handlers have been told."""
+        return self._told_state == state == self.state
 
     @property
     def connection_id(self) -> str | None:

@@ -97,7 +97,9 @@ class Delivery:
             if deadline is not None:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
-                    return False
+                    # The answer may have come in time and wait behind a handler that took long.
+                    self._deliver_slice(0)
+                    return is_done()
                 slice_ms = min(slice_ms, int(left_s * 1000) + 1)
             if any(buffer.is_full and buffer.consumer == get_ident() for buffer in self._buffers):
                 raise QueueFull("an event stream of this thread is full; take its events before waiting for others")

@@ -8,7 +8,7 @@ from . import _abi, _json
 from .errors import BirdRealtimeError
 
 if TYPE_CHECKING:
-    from .channel import Channel
+    from .channel import Channel, PresenceChannel
 
 
 class Member(NamedTuple):
@@ -118,7 +118,9 @@ class MemberEvent(Event):
 
     __slots__ = ("member",)
 
-    def __init__(self, name: str, channel: Channel, raw: bytes, data_kind: int, member_id: str) -> None:
+    channel: PresenceChannel
+
+    def __init__(self, name: str, channel: PresenceChannel, raw: bytes, data_kind: int, member_id: str) -> None:
         super().__init__(name, channel, raw, data_kind)
         self.member = Member(member_id, self._parse())
         self._data = self.member._asdict()

@@ -157,9 +157,15 @@ class Router:
             logger.warning("%s without a handler: %s", event, argument)
 
     def emit_channel(self, channel: Channel, event: Event) -> None:
-        was_called = self.emit(channel._of_event(event.name), event)
-        if isinstance(event, SubscriptionFailed) and not was_called:
-            logger.warning("%s: %s", channel.name, event.error)
+        self.emit(channel._of_event(event.name), event)
+
+    def emit_status(self, channel: Channel, status: SubscriptionSucceeded | SubscriptionFailed) -> None:
+        try:
+            was_called = self.emit(channel._announce(status), status)
+            if isinstance(status, SubscriptionFailed) and not was_called:
+                logger.warning("%s: %s", channel.name, status.error)
+        finally:
+            channel._is_told = True
 
     def _channel(self, fields: Fields) -> Channel | None:
         """The channel of a record; one that was made before the channel had its tag is found by name."""
@@ -179,12 +185,8 @@ class Router:
             is_resubscribe=bool(detail.is_resubscribe),
             interrupted=detail.interrupted_ms / 1000,
         )
-        channel.error = None
-        if isinstance(channel, PresenceChannel):
-            channel._load(event.data, _text(detail.my_id) or None)
-            event.members = channel.members
-            event.my_id = channel.my_id
-        self.emit_channel(channel, event)
+        channel._load(event, _text(detail.my_id) or None)
+        self.emit_status(channel, event)
 
     def _subscription_failed(self, fields: Fields) -> None:
         channel = self._channel(fields)
@@ -193,10 +195,9 @@ class Router:
         detail = _abi.SubscriptionDetail.from_address(fields.detail)
         error = self._failure(detail.error or 0, _abi.BIRD_ERR_DENIED)
         channel._reset()
-        channel.error = error
-        self.emit_channel(channel, SubscriptionFailed(channel, error, will_retry=bool(detail.will_retry)))
+        self.emit_status(channel, SubscriptionFailed(channel, error, will_retry=bool(detail.will_retry)))
 
-    def _member_event(self, name: str, channel: Channel, fields: Fields) -> MemberEvent:
+    def _member_event(self, name: str, channel: PresenceChannel, fields: Fields) -> MemberEvent:
         member_id = _text(_abi.MemberDetail.from_address(fields.detail).id)
         return MemberEvent(name, channel, fields.payload, fields.data_kind, member_id)
 
@@ -225,8 +226,11 @@ class Router:
         if change.current not in ("connecting", "connected"):
             for channel in list(self.channels.values()):
                 channel._reset()
-        self.emit_connection("state_change", change)
-        self.emit_connection(change.current, change)
+        try:
+            self.emit_connection("state_change", change)
+            self.emit_connection(change.current, change)
+        finally:
+            self._connection._told_state = change.current
 
     def _connecting_in(self, fields: Fields) -> None:
         self.emit_connection("connecting_in", _state_change(fields.detail))

@@ -333,7 +333,11 @@ def test_signin_ends_with_the_client(
 
 
 def test_wait_until(fake: FakeLibrary, bird: BirdRealtime) -> None:
-    bird.wait_until("connected")
+    batch = BatchMaker()
+    batch.state(1, 2)
+    fake.deliver(batch)
+    bird.wait_until("connected", GENEROUS_S)
+    bird.wait_until("connected", 0)
     fake.state = _abi.BIRD_STATE_CONNECTING
     with pytest.raises(TimedOut, match="it is connecting"):
         bird.wait_until("connected", 0.05)
@@ -349,7 +353,12 @@ def test_wait_until(fake: FakeLibrary, bird: BirdRealtime) -> None:
 
 def test_wait_subscribed(fake: FakeLibrary, bird: BirdRealtime) -> None:
     orders = bird.subscribe("orders")
-    orders.wait_subscribed()
+    with pytest.raises(TimedOut):
+        orders.wait_subscribed(0.05)  # subscribed already, but its handlers have not been told
+    batch = BatchMaker()
+    batch.subscribed(orders._tag, {})
+    fake.deliver(batch)
+    orders.wait_subscribed(GENEROUS_S)
     assert orders._handle is not None
     handle = orders._handle.value or 0
     fake.channel_states[handle] = _abi.BIRD_CHANNEL_PENDING

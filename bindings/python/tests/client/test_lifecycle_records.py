@@ -109,6 +109,41 @@ def test_subscription_succeeded(bird: BirdRealtime) -> None:
     assert (seen[0].data, seen[0].members, seen[0].my_id) == ({}, {}, None)
 
 
+def test_a_handler_bound_after_the_answer(bird: BirdRealtime, lobby: PresenceChannel) -> None:
+    batch = BatchMaker()
+    batch.subscribed(lobby._tag, PRESENCE, "m_7")
+    deliver(bird, batch)
+    seen: list[str] = []
+    lobby.bind("bird:subscription_error", lambda event: seen.append("not this one"))
+    lobby.bind("bird:subscription_succeeded", lambda event: seen.append(event.my_id))
+    assert seen == [], "handlers are called by the delivery only"
+    bird._delivery._deliver_slice(0)
+    assert seen == ["m_7"]
+    deliver(bird, batch)
+    assert seen == ["m_7", "m_7"]
+    batch = BatchMaker()
+    batch.state(2, _abi.BIRD_STATE_UNAVAILABLE)
+    deliver(bird, batch)
+    lobby.bind("bird:subscription_succeeded", lambda event: seen.append("too early"))
+    bird._delivery._deliver_slice(0)
+    assert seen == ["m_7", "m_7"]
+
+
+def test_an_error_for_a_handler_bound_after_it(fake: FakeLibrary, bird: BirdRealtime, lobby: PresenceChannel) -> None:
+    batch = BatchMaker()
+    batch.add(_abi.BIRD_RECORD_SUBSCRIPTION_ERROR, tag=lobby._tag, detail=_abi.SubscriptionDetail())
+    deliver(bird, batch)
+    seen: list[object] = []
+    lobby.bind("bird:subscription_error", lambda event: seen.append(event.error))
+    bird._delivery._deliver_slice(0)
+    assert seen == [lobby.error]
+    assert bird.subscribe("presence-lobby") is lobby
+    assert lobby.error is None, "asked again"
+    lobby.bind("bird:subscription_error", seen.append)
+    bird._delivery._deliver_slice(0)
+    assert len(seen) == 1
+
+
 def test_a_second_success_reloads_the_roster(bird: BirdRealtime, lobby: PresenceChannel) -> None:
     batch = BatchMaker()
     batch.subscribed(lobby._tag, PRESENCE, "m_7")
