@@ -82,17 +82,15 @@ extension Session {
     /// A success for this name, which need not be one that anybody waits for.
     mutating func confirmed(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
         let confirmation = departures.confirm(name)
-        guard let slot = channels.slot(named: name) else {
-            // The program has left, and the edge does not know unless an unsubscribe is under way.
+        guard let slot = channels.slot(named: name), channels[slot].hasAskedEdge else {
+            // The edge holds what nobody has asked for any more. It has been told, unless the answer seemed to be a no.
             if confirmation == .expected {
                 send(OutboundMessage.unsubscribe(channel: name, dialect: dialect), &turn)
             }
             return
         }
         if confirmation == .late {
-            if channels[slot].admission.phase == .pending {
-                channels[slot].admission.hasDoubtfulSuccess = true
-            }
+            channels[slot].admission.hasDoubtfulSuccess = channels[slot].admission.phase == .pending
             return
         }
         subscriptionSucceeded(slot, data, &turn)

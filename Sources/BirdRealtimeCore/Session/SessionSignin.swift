@@ -29,6 +29,7 @@ extension Session {
         }
         switch signin.admission.phase {
         case .admitted where !refresh:
+            joinMemberChannel(&turn)
             complete(operation, .signin, nil, memberData: signin.memberData, &turn)
         case .authorizing where refresh, .pending where refresh:
             signin.needsAnotherRound = true
@@ -65,6 +66,7 @@ extension Session {
         signinRoundEnded(&turn)
     }
 
+    /// Makes sure that the member channel is there or on its way.
     private mutating func joinMemberChannel(_ turn: inout Turn) {
         guard let memberID else { return }
         let name = ChannelName.ofMember(memberID)

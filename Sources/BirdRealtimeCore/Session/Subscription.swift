@@ -21,11 +21,11 @@ struct Subscription: Sendable {
 
     var isSubscribed: Bool { admission.phase == .admitted }
 
+    /// The subscription, or a wish for it, has been sent on this connection and nothing says that it was refused for certain.
+    var hasAskedEdge: Bool { isSubscribed || admission.unansweredFrames > 0 }
+
     /// The edge holds the subscription, or may hold it as soon as it reads what was sent.
-    var isHeldByEdge: Bool {
-        admission.phase == .admitted || admission.phase == .pending
-            || (admission.phase != .denied && admission.unansweredFrames > 0)
-    }
+    var isHeldByEdge: Bool { hasAskedEdge && admission.phase != .denied }
 
     var state: ChannelState {
         switch admission.phase {

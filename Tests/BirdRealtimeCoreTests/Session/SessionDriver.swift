@@ -167,6 +167,29 @@ struct SessionDriver: ~Copyable {
         session.channels.slot(named: name).map { session.channels[$0].state }
     }
 
+    static func line(_ input: SessionInput) -> String {
+        switch input {
+        case .connect: "connect"
+        case .disconnect: "disconnect"
+        case .retryNow: "retry now"
+        case .timer: "timer"
+        case .subscribe(let name, let channel, let operation):
+            "subscribe \(name) as \(channel.bits) operation \(operation)"
+        case .unsubscribe(let channel): "unsubscribe \(channel.bits)"
+        case .trigger(let channel, let event, _): "trigger \(channel.bits) \(event)"
+        case .signin(let refresh, let operation): "signin\(refresh ? " refresh" : "") operation \(operation)"
+        case .authorization(let id, .granted(let auth, _, _)): "answer \(id.number) granted \(auth)"
+        case .authorization(let id, .refused(let fault, let retryAfterMs)):
+            "answer \(id.number) refused \(fault.status) retry after \(retryAfterMs ?? 0)"
+        case .transportStep(let id, let step): "transport \(id.number) \(step)"
+        case .transportOpened(let id): "transport \(id.number) opened"
+        case .transportEnded(let id, .closed(let code, let reason)): "transport \(id.number) closed \(code) \(reason)"
+        case .transportEnded(let id, .failed(let fault)): "transport \(id.number) failed \(fault.message)"
+        case .message(let id, let message):
+            "message on \(id.number): \(message.event) \(message.channel ?? "") \(text(message.data).debugDescription)"
+        }
+    }
+
     static func line(_ effect: SessionEffect) -> String {
         switch effect {
         case .open(let id): "open \(id.number)"
@@ -188,7 +211,7 @@ struct SessionDriver: ~Copyable {
         case .state(let change): "state \(change.previous) \(change.current)"
         case .connectionLost: "lost"
         case .connectingIn: "connecting in"
-        case .error(let fault): "error \(fault.status) \(fault.code) \(fault.message)"
+        case .error(let fault): "error \(fault.status) \(fault.code) \(printable(fault.message))"
         case .subscribed(let channel, _, let members, let myID, let isResubscribe, let interruptedMs):
             "subscribed \(channel.bits)"
                 + (members.map { " [" + $0.map(line).joined(separator: " ") + "] me \(myID ?? "none")" } ?? "")
@@ -207,6 +230,10 @@ struct SessionDriver: ~Copyable {
 
     private static func line(_ member: Member) -> String {
         member.id + (member.info.map { "=" + String(decoding: $0, as: UTF8.self) } ?? "")
+    }
+
+    private static func printable(_ text: String) -> String {
+        String(text.unicodeScalars.map { $0.value < 0x20 ? "?" : Character($0) })
     }
 
     private static func text(_ data: InboundMessage.Data) -> String {

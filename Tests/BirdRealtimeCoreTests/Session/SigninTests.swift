@@ -366,6 +366,22 @@ import Testing
         #expect(driver.session.memberID == nil)
     }
 
+    @Test func signinAsksAgainForARefusedMemberChannel() {
+        var driver = SessionDriver()
+        driver.connect()
+        driver.signIn()
+        driver.edgeError()
+        driver.advance(2_000)
+        #expect(driver.take().last == "subscription failed 99 \(BIRD_ERR_DENIED)")
+        driver.input(.signin(refresh: false, operation: 6))
+        driver.confirm("#server-to-user-m_7")
+        #expect(
+            driver.take() == [
+                "channel 99 pending", "send subscribe #server-to-user-m_7", "completed 6 \(BIRD_OK)",
+                "channel 99 subscribed",
+            ])
+    }
+
     @Test func aSilentMemberChannelIsAskedForAgain() {
         var driver = SessionDriver()
         driver.connect()

@@ -1,0 +1,44 @@
+@testable import BirdRealtimeCore
+
+/// A backend that signs, one that dawdles, fails and repeats itself as long as the world is chaotic.
+enum ModelAuthorizer {
+    static let wrongSignature = "wrong"
+
+    static func signature(_ connectionID: String, _ channel: String?, _ memberData: String?) -> String {
+        "signed \(connectionID) \(channel ?? "signin") \(memberData ?? "-")"
+    }
+
+    static func ask(_ question: AuthorizationQuestion, by client: SimulatedClient, _ world: World) {
+        let answer = answer(question, client, world)
+        if world.happens(onceIn: 12) { return }
+        let delay: ClosedRange<Int64> = world.happens(onceIn: 6) ? 0...15_000 : 1...80
+        world.schedule(.answer(client, question.id, answer), in: delay)
+        if world.happens(onceIn: 12) {
+            world.schedule(.answer(client, question.id, answer), in: 0...20_000)
+        }
+    }
+
+    private static func answer(
+        _ question: AuthorizationQuestion, _ client: SimulatedClient, _ world: World
+    ) -> AuthorizationAnswer {
+        if question.channelName?.hasPrefix("private-denied") == true || world.happens(onceIn: 40) {
+            return .refused(Fault(-30, .authorization, "denied", httpStatus: 403), retryAfterMs: nil)
+        }
+        if world.happens(onceIn: 5) {
+            let wish = world.pick([nil, nil, 1_000, 20_000] as [Int64?]) ?? nil
+            return .refused(
+                Fault(-31, .authorization, "busy", httpStatus: 503, isRetriable: true), retryAfterMs: wish)
+        }
+        if world.happens(onceIn: 40) {
+            return .granted(auth: "", memberData: nil, sharedSecret: nil)
+        }
+        let needsMember = question.channelName.map { ChannelKind.of($0) == .presence } ?? true
+        let memberData = needsMember ? client.memberData : nil
+        if world.happens(onceIn: 30) {
+            return .granted(auth: wrongSignature, memberData: memberData, sharedSecret: nil)
+        }
+        return .granted(
+            auth: signature(question.connectionID, question.channelName, memberData), memberData: memberData,
+            sharedSecret: nil)
+    }
+}

@@ -1,0 +1,301 @@
+@testable import BirdRealtimeCore
+
+/// An edge as Bird protocol has it, one that forgets, dawdles and complains as long as the world is chaotic. It speaks strictly:
+/// what a client must not send is an error, and what no correct session can send is a failure of the simulation.
+final class ModelEdge {
+    /// A subscription of one connection; the member for presence channels.
+    struct Seat {
+        var memberID: String?
+    }
+
+    enum Work {
+        case subscribe(auth: String?, memberData: String?)
+        case unsubscribe
+        case signin(auth: String, memberData: String)
+    }
+
+    static let activityTimeoutSeconds = 20
+    static let signinKey = "the signin"
+
+    private(set) var links: [Link] = []
+    private var sequence: [String: Int] = [:]
+    private var connections = 0
+    private unowned let world: World
+
+    init(world: World) {
+        self.world = world
+    }
+
+    // MARK: - Connections
+
+    func accept(_ client: SimulatedClient, _ transport: TransportID) -> Link {
+        connections += 1
+        return Link(
+            client: client, transport: transport, connectionID: "\(connections).\(client.number)", world: world)
+    }
+
+    func opened(_ link: Link) {
+        links.append(link)
+        if world.happens(onceIn: 12) { return }
+        world.schedule(.handshake(link), in: world.happens(onceIn: 8) ? 0...20_000 : 0...20)
+    }
+
+    func greet(_ link: Link) {
+        guard link.isAtEdge else { return }
+        link.isGreeted = true
+        let id =
+            world.happens(onceIn: 60) ? "" : #""connection_id":"\#(link.connectionID)","#
+        send(
+            "bird:connection_established", data: "{\(id)\"activity_timeout\":\(Self.activityTimeoutSeconds)}", to: link)
+    }
+
+    func link(of client: SimulatedClient) -> Link? {
+        links.last { $0.client === client && $0.isGreeted }
+    }
+
+    func lose(_ link: Link) {
+        guard link.isAtEdge else { return }
+        link.isAtEdge = false
+        links.removeAll { $0 === link }
+        for channel in link.subscriptions.keys.sorted() {
+            leave(channel, link)
+        }
+    }
+
+    func heal() {
+        for link in links {
+            link.speak()
+        }
+    }
+
+    // MARK: - Frames
+
+    func receive(_ bytes: [UInt8], from link: Link) throws {
+        guard link.isAtEdge else { return }
+        guard let frame = JSONDocument.parse(bytes), let event = frame["event"]?.string else {
+            throw world.failure(of: link.client, "sent what is not JSON")
+        }
+        guard link.isGreeted else {
+            throw world.failure(of: link.client, "sent \(event) before the handshake")
+        }
+        let data = frame["data"]
+        switch event {
+        case "bird:ping":
+            send("bird:pong", data: nil, to: link)
+        case "bird:pong":
+            break
+        case "bird:subscribe", "bird:unsubscribe":
+            guard let channel = data?["channel"]?.string else {
+                throw world.failure(of: link.client, "sent \(event) without a channel")
+            }
+            let isSubscribe = event == "bird:subscribe"
+            if isSubscribe, world.happens(onceIn: 40) {
+                world.note(link.client.number, "the edge ignores the subscribe of \(channel)")
+                return
+            }
+            enqueue(
+                isSubscribe
+                    ? .subscribe(auth: data?["auth"]?.string, memberData: data?["member_data"]?.string) : .unsubscribe,
+                link, channel)
+        case "bird:signin":
+            if world.happens(onceIn: 20) { return }
+            enqueue(
+                .signin(auth: data?["auth"]?.string ?? "", memberData: data?["member_data"]?.string ?? ""), link,
+                Self.signinKey)
+        default:
+            guard let channel = frame["channel"]?.string, event.hasPrefix("client-") else {
+                throw world.failure(of: link.client, "sent \(event)")
+            }
+            for other in links where other !== link && other.subscriptions[channel] != nil {
+                send(event, channel, data: "{}", to: other)
+            }
+        }
+    }
+
+    private func enqueue(_ work: Work, _ link: Link, _ key: String) {
+        link.work[key, default: []].append(work)
+        if link.work[key]?.count == 1 {
+            scheduleWork(link, key)
+        }
+    }
+
+    private func scheduleWork(_ link: Link, _ key: String) {
+        world.schedule(.edgeWork(link, key: key), in: world.happens(onceIn: 12) ? 0...45_000 : 0...20)
+    }
+
+    func work(_ link: Link, _ key: String) throws {
+        guard link.isAtEdge, let work = link.work[key]?.first else { return }
+        switch work {
+        case .subscribe(let auth, let memberData): try subscribe(link, key, auth, memberData)
+        case .unsubscribe: unsubscribe(link, key)
+        case .signin(let auth, let memberData): try signIn(link, auth, memberData)
+        }
+        link.work[key]?.removeFirst()
+        if link.work[key]?.isEmpty == false {
+            scheduleWork(link, key)
+        }
+    }
+
+    private func subscribe(_ link: Link, _ channel: String, _ auth: String?, _ memberData: String?) throws {
+        if auth == ModelAuthorizer.wrongSignature || channel.hasPrefix("refused-") {
+            complain("Invalid signature", to: link)
+            return
+        }
+        let kind = ChannelKind.of(channel)
+        if kind.needsAuthorization {
+            let expected = ModelAuthorizer.signature(link.connectionID, channel, memberData)
+            guard auth == expected else {
+                throw world.failure(of: link.client, "sent \(auth ?? "nothing") instead of \(expected)")
+            }
+        }
+        if kind == .member, channel != ChannelName.ofMember(link.identity ?? "nobody") {
+            throw world.failure(of: link.client, "subscribed to \(channel) without being that member")
+        }
+        guard link.subscriptions[channel] == nil else {
+            complain("Existing subscription to channel \(channel)", to: link)
+            return
+        }
+        let memberID = kind == .presence ? Self.memberID(memberData) : nil
+        let isNewMember = memberID.map { !members(of: channel).contains($0) } ?? false
+        link.subscriptions[channel] = Seat(memberID: memberID)
+        confirm(channel, link, kind)
+        if let memberID, isNewMember {
+            for other in links where other !== link && other.subscriptions[channel] != nil {
+                send("bird_internal:member_added", channel, data: #"{"member_id":\#(written(memberID))}"#, to: other)
+            }
+        }
+    }
+
+    private func confirm(_ channel: String, _ link: Link, _ kind: ChannelKind) {
+        var data = "{}"
+        if kind == .presence {
+            let ids = members(of: channel)
+            let hash = ids.map { #""\#($0)":{"of":"\#($0)"}"# }.joined(separator: ",")
+            data = #"{"presence":{"ids":[\#(ids.map(written).joined(separator: ","))],"hash":{\#(hash)},"count":0}}"#
+        }
+        send("bird_internal:subscription_succeeded", channel, data: data, to: link)
+    }
+
+    private func unsubscribe(_ link: Link, _ channel: String) {
+        guard link.subscriptions[channel] != nil else {
+            complain("No current subscription to channel \(channel)", to: link)
+            return
+        }
+        leave(channel, link)
+    }
+
+    private func leave(_ channel: String, _ link: Link) {
+        guard let seat = link.subscriptions.removeValue(forKey: channel), let memberID = seat.memberID,
+            !members(of: channel).contains(memberID)
+        else { return }
+        for other in links where other.subscriptions[channel] != nil {
+            send("bird_internal:member_removed", channel, data: #"{"member_id":\#(written(memberID))}"#, to: other)
+        }
+    }
+
+    private func signIn(_ link: Link, _ auth: String, _ memberData: String) throws {
+        if auth == ModelAuthorizer.wrongSignature {
+            complain("Invalid signature", to: link)
+            return
+        }
+        let expected = ModelAuthorizer.signature(link.connectionID, nil, memberData)
+        guard auth == expected, let memberID = Self.memberID(memberData) else {
+            throw world.failure(of: link.client, "signed in with \(auth) instead of \(expected)")
+        }
+        link.identity = memberID
+        var quoted: [UInt8] = []
+        JSONString.appendQuoted(memberData, to: &quoted)
+        send("bird:signin_success", data: #"{"member_data":\#(String(decoding: quoted, as: UTF8.self))}"#, to: link)
+    }
+
+    func members(of channel: String) -> [String] {
+        Set(links.compactMap { $0.subscriptions[channel]?.memberID }).sorted()
+    }
+
+    private static func memberID(_ memberData: String?) -> String? {
+        memberData.flatMap { JSONDocument.parse(Array($0.utf8))?["member_id"]?.stringOrNumberText }
+    }
+
+    /// Some edges write numbers.
+    private func written(_ memberID: String) -> String {
+        Int(memberID) == nil || Bool.random(using: &world.random) ? "\"\(memberID)\"" : memberID
+    }
+
+    private func complain(_ message: String, to link: Link) {
+        send("bird:error", data: #"{"code":null,"message":"\#(message)"}"#, to: link)
+    }
+
+    private func send(_ event: String, _ channel: String? = nil, data: String?, to link: Link) {
+        let data = data.map { InboundMessage.Data.string(Array($0.utf8)) } ?? .none
+        link.toClient(InboundMessage(event: event, channel: channel, data: data))
+    }
+
+    // MARK: - Events
+
+    /// Every event of a channel has a number of its own; clients must see them grow.
+    func publish() {
+        let names = Set(links.flatMap { $0.subscriptions.keys }).sorted()
+        guard let channel = world.pick(names) else { return }
+        sequence[channel, default: 0] += 1
+        for link in links where link.subscriptions[channel] != nil {
+            send("tick", channel, data: "\(sequence[channel] ?? 0)", to: link)
+        }
+    }
+
+    // MARK: - Faults
+
+    func somethingGoesWrong() throws {
+        guard let link = world.pick(links) else { return }
+        let client = link.client
+        switch Int.random(in: 0..<12, using: &world.random) {
+        case 0:
+            world.note(client.number, "the connection is reset")
+            end(link, .failed(Fault(-33, .connection, "reset", isRetriable: true)))
+        case 1, 2:
+            let refusals: [UInt16] = [4001, 4004, 4009]
+            let others: [UInt16] = [1000, 1001, 1006, 1011, 4100, 4199, 4200, 4200, 4201, 4299, 4300]
+            guard let code = world.pick(world.happens(onceIn: 8) ? refusals : others) else { return }
+            world.note(client.number, "the edge closes with \(code)")
+            end(link, .closed(code: code, reason: "simulated"))
+        case 3:
+            let isForEver = world.happens(onceIn: 2)
+            world.note(client.number, "silence\(isForEver ? " for ever" : "")")
+            link.fallSilent(forEver: isForEver)
+        case 4:
+            world.note(client.number, "the link is heard again")
+            link.speak()
+        case 5 where link.isGreeted:
+            complain("Something unrelated", to: link)
+        case 6 where link.isGreeted:
+            send("bird:error", data: #"{"code":4301,"message":"slow down"}"#, to: link)
+        case 7 where link.isGreeted:
+            send("bird:ping", data: "{}", to: link)
+        case 8, 9:
+            if let message = world.pick(Self.garbage) {
+                link.toClient(message)
+            }
+        case 10:
+            try client.jump(world.pick([1_000, 20_000, 60_000, 600_000]) ?? 0)
+        default:
+            try client.hearFromThePast()
+        }
+    }
+
+    private func end(_ link: Link, _ end: TransportEnd) {
+        lose(link)
+        link.endToClient(end)
+    }
+
+    private static let garbage: [InboundMessage] = [
+        InboundMessage(event: "", channel: "", data: .string([])),
+        InboundMessage(event: "bird:error", data: .string(Array("\u{0}".utf8))),
+        InboundMessage(event: "bird:error", data: .value(Array("[1,2".utf8))),
+        InboundMessage(event: "bird:signin_success", data: .value(Array("{\"member_data\":7}".utf8))),
+        InboundMessage(event: "bird_internal:member_added", channel: "presence-a", data: .value(Array("{}".utf8))),
+        InboundMessage(event: "bird_internal:member_removed", channel: "presence-a", data: .none),
+        InboundMessage(event: "bird_internal:connection_count", channel: "public-a", data: .string([0xFF, 0xFE])),
+        InboundMessage(event: "bird_internal:unheard_of", channel: "public-a", data: .none),
+        InboundMessage(event: "tick", channel: "never-wanted", data: .string(Array("1".utf8))),
+        InboundMessage(event: "bird:pong", data: .none),
+    ]
+}

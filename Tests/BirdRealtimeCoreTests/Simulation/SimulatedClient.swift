@@ -1,0 +1,441 @@
+@testable import BirdRealtimeCore
+
+/// A session with the application above it and the runtime around it. It performs effects as the runtime does and checks
+/// after every step what must always hold.
+final class SimulatedClient {
+    static let channelNames = [
+        "public-a", "public-b", "private-a", "private-b", "private-c", "presence-a", "presence-b", "cache-a",
+        "refused-a", "private-denied-a", "private-encrypted-a",
+    ]
+    private static let neverSubscribed: Set<String> = ["refused-a", "private-denied-a", "private-encrypted-a"]
+    private static let memberChannel = ChannelReference(bits: 1 << 40)
+
+    let number: Int
+    let memberID: String
+    private var session: Session
+    private let configuration: SessionConfiguration
+    private var random: SplitMix64
+    private unowned let world: World
+    /// How much the client's clock is ahead of the world's: it jumps.
+    private var clockOffset: Int64 = 0
+
+    // What the application wants and knows.
+    private var wantsConnection = false
+    private var wantsIdentity = false
+    private var wanted: [String: ChannelReference] = [:]
+    private var lastReference: UInt64
+    private var lastOperation: UInt64 = 0
+    private var openOperations: Set<UInt64> = []
+    private var wasSubscribed: Set<ChannelReference> = []
+    private var lastSequence: [ChannelReference: Int] = [:]
+    private var rosters: [ChannelReference: [String]] = [:]
+
+    // What the runtime has been told.
+    private var mirrorState = ConnectionState.initialized
+    private var mirrorChannels: [ChannelReference: ChannelState] = [:]
+    private var mirrorIdentity: String?
+    private var liveChannels: Set<ChannelReference> = []
+    private var transport: TransportID?
+    private var link: Link?
+    private var isOpen = false
+    private var lastTransport: UInt64 = 0
+    private var openQuestions: Set<AuthorizationID> = []
+    private var isTerminal = false
+    private var lastSignOfLife: Int64 = 0
+    private var attemptBegan: Int64 = 0
+    private var pastTransports: [TransportID] = []
+
+    init(number: Int, world: World) {
+        self.number = number
+        self.world = world
+        memberID = number % 3 == 0 ? "\(number % 4)" : "m_\(number % 4)"
+        lastReference = UInt64(number) << 20
+        random = SplitMix64(seed: world.seed &* 31 &+ UInt64(number))
+        var configuration = SessionConfiguration()
+        configuration.hasChannelAuthorizer = true
+        configuration.hasMemberAuthorizer = true
+        configuration.authorizationsInFlightMax = number % 2 == 0 ? 8 : 2
+        self.configuration = configuration
+        session = Session(configuration: configuration, memberChannel: Self.memberChannel, seed: world.seed)
+    }
+
+    var memberData: String {
+        #"{"member_id":\#(Int(memberID) == nil ? "\"\(memberID)\"" : memberID),"member_info":{"of":"\#(memberID)"}}"#
+    }
+
+    private var now: Int64 { world.now + clockOffset }
+
+    /// In world time.
+    var timerDue: Int64? {
+        session.nextDeadline.map { max($0.milliseconds - clockOffset, world.now) }
+    }
+
+    // MARK: - The application
+
+    func callSomething() throws {
+        switch Int.random(in: 0..<24, using: &world.random) {
+        case 0..<3 where !wantsConnection, 0:
+            try connect()
+        case 1:
+            try disconnect()
+        case 2:
+            try handle(.retryNow)
+        case 3..<11:
+            guard let name = world.pick(Self.channelNames) else { return }
+            try subscribe(name)
+        case 11..<15:
+            guard let name = world.pick(wanted.keys.sorted()) else { return }
+            try unsubscribe(name)
+        case 15..<17:
+            guard let name = world.pick(wanted.keys.sorted()) else { return }
+            try unsubscribe(name)
+            try subscribe(name)
+        case 17..<19:
+            let live = session.state != .failed && session.state != .disconnected
+            wantsIdentity = wantsIdentity || live
+            try handle(.signin(refresh: world.happens(onceIn: 3), operation: operation()))
+        default:
+            guard let name = world.pick(wanted.keys.sorted()), let reference = wanted[name] else { return }
+            try handle(.trigger(reference, event: "client-x", data: Array("{}".utf8)))
+        }
+    }
+
+    private func connect() throws {
+        wantsConnection = true
+        isTerminal = false
+        try handle(.connect)
+    }
+
+    private func disconnect() throws {
+        wantsConnection = false
+        try handle(.disconnect)
+    }
+
+    private func subscribe(_ name: String) throws {
+        let reference: ChannelReference
+        if let held = wanted[name] {
+            reference = held
+        } else {
+            lastReference += 1
+            reference = ChannelReference(bits: lastReference)
+            wanted[name] = reference
+            mirrorChannels[reference] = .idle
+        }
+        try handle(.subscribe(name: name, channel: reference, operation: operation()))
+    }
+
+    private func unsubscribe(_ name: String) throws {
+        guard let reference = wanted.removeValue(forKey: name) else { return }
+        try handle(.unsubscribe(reference))
+        try require(mirrorChannels[reference] == nil, "\(name) was unsubscribed and has not ended")
+    }
+
+    private func operation() -> UInt64 {
+        guard Bool.random(using: &world.random) else { return 0 }
+        lastOperation += 1
+        openOperations.insert(lastOperation)
+        return lastOperation
+    }
+
+    // MARK: - The end of chaos
+
+    func heal() throws {
+        if wantsConnection {
+            try connect()
+        }
+    }
+
+    /// Refusals and denials are final until the application asks again; some of them were the fault of chaos.
+    func askAgain() throws {
+        try heal()
+        for name in wanted.keys.sorted() where mirrorChannels[wanted[name] ?? .none] == .failed {
+            try subscribe(name)
+        }
+        if wantsConnection, wantsIdentity {
+            try handle(.signin(refresh: false, operation: operation()))
+        }
+    }
+
+    func checkConverged(_ edge: ModelEdge) throws {
+        guard wantsConnection else {
+            try require(transport == nil, "holds a transport that nobody wants")
+            return
+        }
+        try require(session.state == .connected, "is \(session.state) though the world has healed")
+        guard let link = edge.link(of: self), link.transport == transport else {
+            throw failure("is connected to nothing")
+        }
+        try require(link.connectionID == session.connectionID, "has another connection id than the edge")
+        var expected = Set(wanted.keys).subtracting(Self.neverSubscribed)
+        if wantsIdentity {
+            try require(link.identity == memberID && session.memberID == memberID, "is not signed in")
+            expected.insert(ChannelName.ofMember(memberID))
+        }
+        let held = Set(link.subscriptions.keys)
+        try require(
+            held == expected,
+            "lost \(expected.subtracting(held).sorted()), holds unwanted \(held.subtracting(expected).sorted())")
+        for (name, reference) in wanted {
+            let state = Self.neverSubscribed.contains(name) ? ChannelState.failed : .subscribed
+            try require(
+                mirrorChannels[reference] == state, "\(name) is \(String(describing: mirrorChannels[reference]))")
+            if ChannelKind.of(name) == .presence {
+                try require(
+                    rosters[reference]?.sorted() == edge.members(of: name),
+                    "the roster of \(name) is \(rosters[reference] ?? []) and not \(edge.members(of: name))")
+            }
+        }
+        try require(openOperations.isEmpty, "operations \(openOperations.sorted()) have not ended")
+    }
+
+    func finish() throws {
+        try disconnect()
+        for name in wanted.keys.sorted() {
+            try unsubscribe(name)
+        }
+    }
+
+    func checkFinished(_ edge: ModelEdge) throws {
+        try require(openOperations.isEmpty, "operations \(openOperations.sorted()) have not ended")
+        try require(session.nextDeadline == nil, "waits for something after the end")
+        try require(openQuestions.isEmpty, "asks an authorizer after the end")
+        try require(edge.link(of: self) == nil, "is still connected at the edge")
+    }
+
+    // MARK: - The network
+
+    func dialed(_ link: Link) throws {
+        guard transport == link.transport else { return }
+        self.link = link
+        isOpen = true
+        noteLife()
+        world.edge.opened(link)
+        try handle(.transportOpened(link.transport))
+    }
+
+    func receive(_ message: InboundMessage, from transport: TransportID) throws {
+        guard transport == self.transport else { return }
+        noteLife()
+        session.noteInbound(now: Instant(milliseconds: now))
+        if let channel = message.channel, !message.event.hasPrefix("bird"), let reference = route(channel) {
+            try delivered(message.event, on: reference, message.data)
+        } else {
+            try handle(.message(transport, message))
+        }
+    }
+
+    private func route(_ channel: String) -> ChannelReference? {
+        var channel = channel
+        let reference = channel.withUTF8 { session.route(UnsafeRawBufferPointer($0)) }
+        return reference == .none ? nil : reference
+    }
+
+    func ended(_ transport: TransportID, _ end: TransportEnd) throws {
+        guard transport == self.transport else { return }
+        forgetTransport()
+        try handle(.transportEnded(transport, end))
+    }
+
+    func answered(_ id: AuthorizationID, _ answer: AuthorizationAnswer) throws {
+        openQuestions.remove(id)
+        try handle(.authorization(id, answer))
+    }
+
+    /// The clock jumps, as after a suspend: everything is due at once.
+    func jump(_ ms: Int64) throws {
+        world.note(number, "the clock jumps by \(ms)")
+        clockOffset += ms
+        noteLife()
+        attemptBegan += ms
+    }
+
+    /// What an old transport or a made-up one says has no effect at all.
+    func hearFromThePast() throws {
+        guard let past = world.pick(pastTransports) else { return }
+        let inputs: [SessionInput] = [
+            .transportOpened(past), .transportEnded(past, .closed(code: 4009, reason: "late")),
+            .message(past, InboundMessage(event: "bird:ping")),
+            .message(past, InboundMessage(event: "tick", channel: "public-a", data: .string(Array("0".utf8)))),
+            .authorization(AuthorizationID(number: 1 << 60), .granted(auth: "a", memberData: "{}", sharedSecret: nil)),
+        ]
+        guard let input = world.pick(inputs) else { return }
+        var effects: [SessionEffect] = []
+        session.handle(input, now: Instant(milliseconds: now), random: &random, into: &effects)
+        try require(effects.isEmpty, "heard from the past: \(effects.map(SessionDriver.line))")
+    }
+
+    private func noteLife() {
+        lastSignOfLife = now
+    }
+
+    private func forgetTransport() {
+        if let transport {
+            pastTransports.append(transport)
+        }
+        transport = nil
+        link = nil
+        isOpen = false
+    }
+
+    // MARK: - The runtime
+
+    func handle(_ input: SessionInput) throws {
+        var effects: [SessionEffect] = []
+        session.handle(input, now: Instant(milliseconds: now), random: &random, into: &effects)
+        world.note(number, "@\(now) < \(SessionDriver.line(input))")
+        for effect in effects {
+            world.note(number, "  > \(SessionDriver.line(effect))")
+            try perform(effect)
+        }
+        try checkAlways()
+    }
+
+    private func perform(_ effect: SessionEffect) throws {
+        switch effect {
+        case .open(let id):
+            try open(id)
+        case .close(let id, _, _, _):
+            try require(id == transport, "closes a transport that it does not have")
+            if let link {
+                world.schedule(.clientGone(link), in: 0...3_000)
+            }
+            forgetTransport()
+        case .send(let id, let bytes, _):
+            try require(id == transport && isOpen, "sends on a transport that is not open")
+            try checkFrame(bytes)
+            link?.toEdge(bytes)
+        case .authorize(let question):
+            try require(question.connectionID == session.connectionID, "authorizes for a connection that is not there")
+            openQuestions.insert(question.id)
+            try require(
+                openQuestions.count <= configuration.authorizationsInFlightMax, "asks too many questions at once")
+            ModelAuthorizer.ask(question, by: self, world)
+        case .withdraw(let id):
+            try require(openQuestions.contains(id), "withdraws a question that it has not asked")
+            openQuestions.remove(id)
+        case .channelState(let reference, let state):
+            try require(mirrorChannels[reference] != nil || reference == Self.memberChannel, "a channel is not there")
+            mirrorChannels[reference] = state == .unsubscribed ? nil : state
+            if state != .subscribed {
+                liveChannels.remove(reference)
+                rosters[reference] = nil
+            } else if reference == Self.memberChannel {
+                liveChannels.insert(reference)
+            }
+        case .identity(let memberID):
+            mirrorIdentity = memberID
+        case .clientEventLost:
+            break
+        case .emit(let event):
+            try told(event)
+        }
+    }
+
+    private func open(_ id: TransportID) throws {
+        try require(transport == nil, "has two transports")
+        try require(id.number > lastTransport, "uses a transport twice")
+        try require(!isTerminal && wantsConnection, "dials though nobody asked")
+        lastTransport = id.number
+        transport = id
+        attemptBegan = now
+        if world.happens(onceIn: 8) { return }
+        if world.happens(onceIn: 5) {
+            world.schedule(.dialFailed(self, id), in: 0...8_000)
+            return
+        }
+        let delay: ClosedRange<Int64> = world.happens(onceIn: 10) ? 0...20_000 : 1...50
+        world.schedule(.dialed(self, world.edge.accept(self, id)), in: delay)
+    }
+
+    /// Nothing is asked of the edge that nobody wants.
+    private func checkFrame(_ bytes: [UInt8]) throws {
+        let frame = JSONDocument.parse(bytes)
+        guard frame?["event"]?.string == "bird:subscribe", let name = frame?["data"]?["channel"]?.string else { return }
+        let isOwn = session.memberID.map { ChannelName.ofMember($0) == name } ?? false
+        try require(wanted[name] != nil || isOwn, "subscribes to \(name), which nobody wants")
+    }
+
+    private func told(_ event: SessionEvent) throws {
+        switch event {
+        case .state(let change):
+            try require(change.previous == mirrorState && change.current != mirrorState, "a state change is lost")
+            try require(!isTerminal || change.current != .connecting, "a terminal state is left")
+            mirrorState = change.current
+            isTerminal = change.current == .failed || change.current == .disconnected
+            if change.current == .connected {
+                noteLife()
+            }
+        case .subscribed(let reference, _, let members, let myID, let isResubscribe, let interruptedMs):
+            try require(mirrorChannels[reference] == .subscribed, "a success comes before its state")
+            let isRepeated = liveChannels.contains(reference)
+            try require(!isRepeated || members != nil, "a success comes twice")
+            liveChannels.insert(reference)
+            let isAgain = !wasSubscribed.insert(reference).inserted
+            try require(isResubscribe == isAgain, "a success does not know whether it is the first")
+            try require(interruptedMs >= 0 && (isAgain || interruptedMs == 0), "an interruption of \(interruptedMs) ms")
+            rosters[reference] = members?.map(\.id)
+            try require(members == nil || myID == memberID, "my id is \(myID ?? "unknown")")
+        case .memberAdded(let reference, let member):
+            try require(liveChannels.contains(reference), "a member comes before the success")
+            if rosters[reference]?.contains(member.id) == false {
+                rosters[reference]?.append(member.id)
+            }
+        case .memberRemoved(let reference, let member):
+            try require(rosters[reference]?.contains(member.id) == true, "an unknown member goes")
+            rosters[reference]?.removeAll { $0 == member.id }
+        case .channelEvent(let reference, let event, let data):
+            try delivered(event, on: reference, data)
+        case .connectionCount(let reference, _):
+            try require(liveChannels.contains(reference), "a count comes before the success")
+        case .subscriptionFailed(let reference, _, _):
+            try require(!liveChannels.contains(reference), "a subscribed channel fails")
+        case .completed(let operation, _, _, _):
+            try require(openOperations.remove(operation) != nil, "operation \(operation) ends twice")
+        case .connectionLost, .connectingIn, .error, .signedIn, .signinFailed:
+            break
+        }
+    }
+
+    private func delivered(_ event: String, on reference: ChannelReference, _ data: InboundMessage.Data) throws {
+        try require(liveChannels.contains(reference), "\(event) comes before the success or after the end")
+        guard event == "tick", case .string(let bytes) = data,
+            let sequence = Int(String(decoding: bytes, as: UTF8.self))
+        else { return }
+        try require(sequence > lastSequence[reference] ?? 0, "tick \(sequence) comes twice or out of order")
+        lastSequence[reference] = sequence
+    }
+
+    // MARK: - What always holds
+
+    private func checkAlways() throws {
+        try require(session.state == mirrorState, "the mirror says \(mirrorState), the session \(session.state)")
+        try require(session.memberID == mirrorIdentity, "the mirror has another identity")
+        let hasTransport = mirrorState == .connecting || mirrorState == .connected
+        try require(
+            hasTransport == (transport != nil), "is \(mirrorState) with transport \(String(describing: transport))")
+        try require((mirrorState == .connected) == !session.connectionID.isEmpty, "has a wrong connection id")
+        for slot in session.channels.allSlots where session.channels.isUsed(slot) {
+            let channel = session.channels[slot]
+            try require(
+                mirrorChannels[channel.reference] == channel.state,
+                "the mirror of \(channel.name) says \(String(describing: mirrorChannels[channel.reference]))")
+            let routed = route(channel.name)
+            try require((routed == channel.reference) == channel.isSubscribed, "\(channel.name) is routed wrongly")
+        }
+        try require(
+            mirrorState != .connecting || now <= attemptBegan + configuration.connectTimeoutMs,
+            "an attempt lasts longer than its deadline")
+        let patienceMs = Int64(ModelEdge.activityTimeoutSeconds) * 1_000 + configuration.pongTimeoutMs
+        try require(
+            mirrorState != .connected || now <= lastSignOfLife + patienceMs, "a silent connection is kept")
+    }
+
+    private func require(_ condition: Bool, _ message: @autoclosure () -> String) throws {
+        guard !condition else { return }
+        throw failure(message())
+    }
+
+    private func failure(_ message: String) -> SimulationFailure {
+        world.failure(of: self, message)
+    }
+}
