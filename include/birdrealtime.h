@@ -306,7 +306,8 @@ void bird_members_free(bird_members *members);
 
 /* Calls the handler for each record of the channel with this event name, application events and bird:subscription_succeeded,
    bird:subscription_error, bird:member_added, bird:member_removed and bird:connection_count alike; event NULL means every
-   application event. Handlers of one event run in this order: named, channel-global, client-global, each in order of binding. */
+   application event. Handlers of one event run in this order: the channel's named ones and those for every event, then the
+   client's named ones and those for every event, each in order of binding. */
 bird_status bird_channel_bind(bird_channel *channel, const char *event,
                               bird_handler handler, void *user_data,
                               bird_destructor destructor, uint64_t *binding,

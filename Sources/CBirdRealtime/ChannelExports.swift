@@ -48,19 +48,21 @@ public func bird_channel_name(
 
 @c @implementation
 public func bird_channel_set_tag(_ channel: OpaquePointer!, _ tag: UInt64) -> bird_status {
-    attempt { () throws(Fault) in try CBirdRealtime.channel(channel).setTag(tag) }
+    attempt { () throws(Fault) in try subscribed(channel).setTag(tag) }
+}
+
+/// A channel that was not unsubscribed.
+private func subscribed(_ handle: OpaquePointer?) throws(Fault) -> Channel {
+    let channel = try CBirdRealtime.channel(handle)
+    guard !channel.isUnsubscribed else { throw Channel.unsubscribedFault }
+    return channel
 }
 
 /// A channel with a roster.
 private func presence(_ handle: OpaquePointer?) throws(Fault) -> Channel {
-    let channel = try CBirdRealtime.channel(handle)
+    let channel = try subscribed(handle)
     guard channel.kind == .presence else {
         throw Fault(BIRD_ERR_UNSUPPORTED, .channel, field: "channel", "Only presence channels have members.")
-    }
-    guard !channel.isUnsubscribed else {
-        throw Fault(
-            BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel",
-            "The channel was unsubscribed; subscribe again for a new reference.")
     }
     return channel
 }

@@ -62,7 +62,7 @@ public func bird_queue_drain(
         guard let chunk = try queue.drain() else { return }
         batch.pointee = OpaquePointer(bitPattern: chunk.handle)
         records.pointee = chunk.visibleRecords
-        count.pointee = chunk.count
+        count.pointee = chunk.visibleCount
     }
 }
 

@@ -32,7 +32,11 @@ public func bird_request_fail(
     _ request: OpaquePointer!, _ retriable: Int32, _ message: UnsafePointer<CChar>!
 ) -> bird_status {
     attempt { () throws(Fault) in
-        try CBirdRealtime.request(request).fail(
+        let request = try CBirdRealtime.request(request)
+        guard retriable == 0 || retriable == 1 else {
+            throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "retriable", "Argument retriable must be 0 or 1.")
+        }
+        try request.fail(
             isRetriable: retriable != 0, message: optionalText(message, "message") ?? "The authorizer refused.")
     }
 }

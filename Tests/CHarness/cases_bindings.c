@@ -39,7 +39,7 @@ MODE_CASE(handlers_run_named_then_channel_then_client) {
     world_emit_event(&w, "orders", "tick", "1");
     UNTIL(&w, journal_count() >= 8);
     CHECK_TEXT(journal_text(),
-               "named-1 named-2 channel-all-1 channel-all-2 client-all-1 client-named client-all-2 observer");
+               "named-1 named-2 channel-all-1 channel-all-2 client-named client-all-1 client-all-2 observer");
     world_close(&w);
 }
 

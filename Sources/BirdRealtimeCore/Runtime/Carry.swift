@@ -3,6 +3,9 @@ import Glibc
 /// The beginning of a message whose rest has not come yet, kept from one read to the next. The memory stays while there is traffic and
 /// is given back when the connection is idle.
 struct Carry: ~Copyable {
+    /// Most messages are smaller than this, so that the memory does not grow with every longer one.
+    private static let bytesMin = 4_096
+
     private(set) var base: UnsafeMutableRawPointer?
     private(set) var capacity = 0
     private(set) var count = 0
@@ -16,8 +19,9 @@ struct Carry: ~Copyable {
     }
 
     /// Makes room for a message of `total` bytes, of which `count` are here.
-    mutating func grow(to total: Int) {
-        guard total > capacity else { return }
+    mutating func grow(to wanted: Int) {
+        guard wanted > capacity else { return }
+        let total = max(wanted, Self.bytesMin)
         let larger = UnsafeMutableRawPointer.allocate(byteCount: total + 64, alignment: 64)
         if let base {
             memcpy(larger, base, count)

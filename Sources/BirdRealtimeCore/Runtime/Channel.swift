@@ -60,6 +60,10 @@ package final class Channel: @unchecked Sendable {
 
     package var isUnsubscribed: Bool { unsubscribed.load(ordering: .acquiring) }
 
+    package static let unsubscribedFault = Fault(
+        BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel",
+        "The channel was unsubscribed; subscribe again for a new reference.")
+
     // MARK: References (the client's lock is held)
 
     func addReference() { references += 1 }
@@ -108,11 +112,7 @@ package final class Channel: @unchecked Sendable {
     /// Queues a client event (Bird protocol 14).
     package func trigger(_ event: String, _ data: UnsafeRawBufferPointer?) throws(Fault) {
         guard !client.isClosed else { throw Client.closedFault }
-        guard !isUnsubscribed else {
-            throw Fault(
-                BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel",
-                "The channel was unsubscribed; subscribe again for a new reference.")
-        }
+        guard !isUnsubscribed else { throw Self.unsubscribedFault }
         guard kind.allowsClientEvents else {
             throw Fault(
                 BIRD_ERR_UNSUPPORTED, .channel, field: "channel",

@@ -36,6 +36,8 @@ package final class Client: @unchecked Sendable {
     private(set) var observers: [Dispatcher.Observer] = []
     private var scopeOfBinding: [UInt64: Channel] = [:]
     private var driverIsAttached = false
+    /// Calls of connect that the driver has not carried out yet: until then a state of old says nothing.
+    private var connectsWaiting = 0
 
     /// Guarded by the reactor's monitor: the client is in the list of those with commands.
     var isScheduled = false
@@ -126,7 +128,18 @@ package final class Client: @unchecked Sendable {
     package func connect() throws(Fault) {
         guard !isClosed else { throw Self.closedFault }
         try startReactor()
-        try post(.input(.connect))
+        try lock.withLock { () throws(Fault) in
+            try postLocked(.input(.connect))
+            connectsWaiting += 1
+        }
+    }
+
+    /// From the driver: a connect has been carried out.
+    func didConnect() {
+        lock.withLock {
+            connectsWaiting -= 1
+            lock.signalAll()
+        }
     }
 
     package func disconnect() throws(Fault) {
@@ -140,8 +153,12 @@ package final class Client: @unchecked Sendable {
         guard !isClosed else { throw Self.closedFault }
         try ChannelName.check(name)
         return try lock.withLock { () throws(Fault) -> Channel in
-            let channel = channels[name] ?? Channel(client: self, name: name, isMemberChannel: false)
-            try postLocked(.subscribe(channel, operation: operation))
+            let known = channels[name]
+            let channel = known ?? Channel(client: self, name: name, isMemberChannel: false)
+            // The same wish again, with nobody to answer to, is none.
+            if known == nil || operation != 0 || channel.state == .failed {
+                try postLocked(.subscribe(channel, operation: operation))
+            }
             channels[name] = channel
             channel.addReference()
             return channel
@@ -151,10 +168,7 @@ package final class Client: @unchecked Sendable {
     func unsubscribe(_ channel: Channel) throws(Fault) {
         guard !isClosed else { throw Self.closedFault }
         let isOver = try lock.withLock { () throws(Fault) -> Bool in
-            guard channel.markUnsubscribed() else {
-                throw Fault(
-                    BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel", "The channel was unsubscribed before.")
-            }
+            guard channel.markUnsubscribed() else { throw Channel.unsubscribedFault }
             channels[channel.name] = nil
             // A channel that is going must not fail to go.
             commands.append(.unsubscribe(channel))
@@ -169,7 +183,7 @@ package final class Client: @unchecked Sendable {
     package func signin(refresh: Bool, operation: UInt64) throws(Fault) {
         guard !isClosed else { throw Self.closedFault }
         let now = state
-        guard now != .failed, now != .disconnected else {
+        guard (now != .failed && now != .disconnected) || lock.withLock({ connectsWaiting > 0 }) else {
             throw Fault(
                 BIRD_ERR_STATE, .signin, field: "state",
                 "A signin needs a connection, now or planned; the state is \(now): connect first.")
@@ -211,7 +225,7 @@ package final class Client: @unchecked Sendable {
         guard birdlinux_callback_depth() == 0 else { throw Self.inCallback }
         let reached = lock.withLock { () -> Bool in
             lock.wait(timeoutMs: timeoutMs) {
-                isClosed || state == wanted || (state == .failed && wanted != .failed)
+                isClosed || (connectsWaiting == 0 && (state == wanted || state == .failed))
             }
         }
         if state == wanted { return }
@@ -266,11 +280,7 @@ package final class Client: @unchecked Sendable {
         do throws(Fault) {
             return try lock.withLock { () throws(Fault) -> UInt64 in
                 guard !isClosed else { throw Self.closedFault }
-                if let channel, channel.isUnsubscribed {
-                    throw Fault(
-                        BIRD_ERR_UNSUBSCRIBED, .channel, field: "channel",
-                        "The channel was unsubscribed; subscribe again for a new reference.")
-                }
+                if let channel, channel.isUnsubscribed { throw Channel.unsubscribedFault }
                 let eventID = try event.map { (name) throws(Fault) in try internLocked(name) } ?? 0
                 bindingNumber += 1
                 let binding = Binding(
@@ -378,9 +388,11 @@ package final class Client: @unchecked Sendable {
     /// The delivery context runs destructors; without a connection that would ever deliver, nothing is running and it is done here.
     private func announceRetired() {
         guard hasRetired.load(ordering: .acquiring) else { return }
-        if let queue {
-            queue.nudge()
-        } else if (try? post(.runRetired)) == nil || !lock.withLock({ driverIsAttached }) {
+        if let queue, options.delivery == .queue || lock.withLock({ driverIsAttached }) {
+            queue.nudge(self)
+        } else if lock.withLock({ driverIsAttached }) {
+            _ = try? post(.runRetired)
+        } else {
             dispatcher.runRetired()
         }
     }

@@ -8,7 +8,7 @@ final class Connector {
     /// libcurl searches linearly through the handles of a multi at each call.
     private static let handlesPerShardMax = 64
 
-    private let reactor: Reactor
+    private unowned let reactor: Reactor
     private var shards: [CurlMulti] = []
 
     init(reactor: Reactor) {

@@ -67,7 +67,7 @@ class CurlTransfer {
 
 /// A multi handle driven by the reactor. Reactor thread only.
 final class CurlMulti {
-    private let reactor: Reactor
+    private unowned let reactor: Reactor
     private let multi: UnsafeMutableRawPointer
     private var transfers: [UnsafeMutableRawPointer: CurlTransfer] = [:]
     private var sockets: [Int32: CurlSocket] = [:]

@@ -65,7 +65,7 @@ package enum DeliveryPool {
 
     package static func setThreads(_ count: Int32) throws(Fault) {
         guard (1...64).contains(count) else {
-            throw Fault(BIRD_ERR_VALUE, .argument, field: "threads", "The pool has 1 to 64 threads, not \(count).")
+            throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "threads", "The pool has 1 to 64 threads, not \(count).")
         }
         try monitor.withLock { () throws(Fault) in
             guard threads.isEmpty else {

@@ -17,13 +17,15 @@ final class Dispatcher {
         self.client = client
     }
 
-    /// Delivers the records of a chunk in order, until the end or the end of the client. Returns how many.
-    func deliver(_ chunk: RecordChunk) -> Int {
+    /// Delivers records of a chunk in order, until `recordsMax`, the end or the end of the client. Returns how many.
+    func deliver(_ chunk: RecordChunk, recordsMax: Int) -> Int {
         runRetired()
         let records = chunk.records
         let changes = chunk.rosterChanges
-        var position = 0
-        while position < chunk.count, !client.isEnding {
+        let start = chunk.delivered
+        let end = start + min(recordsMax, chunk.count - start)
+        var position = start
+        while position < end, !client.isEnding {
             let record = records + position
             if record.pointee.rosterChange >= 0 { changes[record.pointee.rosterChange].apply() }
             if record.pointee.visible.event_id == 0, let event = record.pointee.visible.event,
@@ -33,11 +35,12 @@ final class Dispatcher {
                 record.pointee.visible.event_id = client.eventID(
                     UnsafeRawBufferPointer(start: event, count: Int(record.pointee.visible.event_length)))
             }
-            deliver(&record.pointee.visible, record.pointee.channel)
             position += 1
+            chunk.delivered = position
+            deliver(&record.pointee.visible, record.pointee.channel)
         }
         runRetired()
-        return position
+        return position - start
     }
 
     /// Named handlers, channel-global ones, those of the client, then observers.

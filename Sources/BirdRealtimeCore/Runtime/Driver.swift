@@ -57,7 +57,9 @@ final class Driver: ConnectionOwner {
 
     private func run(_ command: DriverCommand) {
         switch command {
-        case .input(let input): feed(input)
+        case .input(let input):
+            feed(input)
+            if input == .connect { client.didConnect() }
         case .subscribe(let channel, let operation):
             held[channel.reference] = channel
             feed(.subscribe(name: channel.name, channel: channel.reference, operation: operation))
@@ -164,6 +166,10 @@ final class Driver: ConnectionOwner {
             session.handle(input, now: reactor.now, random: &random, into: &effects)
             var batch: [SessionEffect] = []
             swap(&batch, &effects)
+            // What other threads may ask is true before anything is told.
+            for case .channelState(let reference, let state) in batch where state != .unsubscribed {
+                Channel.at(reference)?._withUnsafeGuaranteedRef { $0.setState(state) }
+            }
             for effect in batch where !client.isEnding { perform(effect) }
             batch.removeAll(keepingCapacity: true)
             if effects.isEmpty { swap(&batch, &effects) }
@@ -186,12 +192,8 @@ final class Driver: ConnectionOwner {
             posts.removeValue(forKey: id)?.cancel()
             requests.removeValue(forKey: id)?.end()
         case .channelState(let reference, let state):
-            if state == .unsubscribed {
-                // The records that still wait hold it on their own.
-                held[reference] = nil
-            } else {
-                Channel.at(reference)?._withUnsafeGuaranteedRef { $0.setState(state) }
-            }
+            // The records that still wait hold it on their own.
+            if state == .unsubscribed { held[reference] = nil }
         case .identity(let memberID): client.mirror(memberID: memberID)
         case .clientEventLost:
             client.counters.clientEventsLost.add(1)
@@ -230,6 +232,7 @@ final class Driver: ConnectionOwner {
         attempt = nil
         switch result {
         case .success(let (stream, sent)):
+            client.counters.bytesSent.add(UInt64(sent))
             let connection = Connection(
                 id: id, stream: stream, upgrade: UpgradeResponse(key: key), unsent: upgrade[sent...],
                 messageBytesMax: client.options.messageBytesMax, reactor: reactor, owner: self)

@@ -15,7 +15,7 @@ final class HTTPPosts {
     private static let inFlightMax = 64
     static let bodyBytesMax = 262_144
 
-    private let reactor: Reactor
+    private unowned let reactor: Reactor
     private var multi: CurlMulti?
     private var waiting = Ring<HTTPPost>()
     private var inFlight = 0

@@ -22,6 +22,8 @@ package final class RecordChunk: @unchecked Sendable {
     private(set) var base: UnsafeMutableRawPointer
     private(set) var capacityBytes: Int
     package private(set) var count = 0
+    /// Records that a dispatch has delivered already.
+    var delivered = 0
     private var stringsStart: Int
     /// Whose records these are. Strings of interned names and of channels live in it.
     private(set) var client: Client?
@@ -44,8 +46,21 @@ package final class RecordChunk: @unchecked Sendable {
 
     var usedBytes: Int { count * Self.stride + (capacityBytes - stringsStart) }
     var isEmpty: Bool { count == 0 }
+    var isPartlyDelivered: Bool { delivered > 0 }
+    var isDelivered: Bool { delivered == count }
+
+    /// Brings the rosters to the end of what has not been delivered yet.
+    func applyRosterChanges() {
+        for position in delivered..<count where records[position].rosterChange >= 0 {
+            rosterChanges[records[position].rosterChange].apply()
+        }
+    }
     var records: UnsafeMutablePointer<StoredRecord> { base.assumingMemoryBound(to: StoredRecord.self) }
-    package var visibleRecords: UnsafePointer<bird_record> { UnsafePointer(base.assumingMemoryBound(to: bird_record.self)) }
+    /// For a program that walks them itself, `stride` apart.
+    package var visibleRecords: UnsafePointer<bird_record> {
+        UnsafePointer((base + delivered * Self.stride).assumingMemoryBound(to: bird_record.self))
+    }
+    package var visibleCount: Int { count - delivered }
 
     func begin(for client: Client) {
         self.client = client
@@ -54,6 +69,7 @@ package final class RecordChunk: @unchecked Sendable {
     /// Back to an empty chunk without an owner.
     func reset() {
         count = 0
+        delivered = 0
         stringsStart = capacityBytes
         channels.removeAll(keepingCapacity: true)
         errors.removeAll(keepingCapacity: true)

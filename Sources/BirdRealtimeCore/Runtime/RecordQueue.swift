@@ -11,6 +11,8 @@ package final class RecordQueue: @unchecked Sendable {
     private let monitor = Monitor()
     private var ready = Ring<RecordChunk>()
     private var idle: [RecordChunk] = []
+    /// Clients with destructors to run.
+    private var retiring: [Client] = []
     private var consumer: pthread_t?
     private var clientCount = 0
     private var heldCount = 0
@@ -61,7 +63,7 @@ package final class RecordQueue: @unchecked Sendable {
     /// The newest chunk that waits, if it is the client's and has room to go on with; else an empty one.
     func chunk(for client: Client, bytesWanted: Int, isBusy: Bool) -> RecordChunk {
         let reused: RecordChunk? = monitor.withLock {
-            if let last = ready.last, last.client === client, last.hasRoom(forStringBytes: bytesWanted) {
+            if let last = ready.last, last.client === client, !last.isPartlyDelivered, last.hasRoom(forStringBytes: bytesWanted) {
                 return ready.popLast()
             }
             guard isBusy || bytesWanted > RecordChunk.bytesSmall / 2,
@@ -88,9 +90,10 @@ package final class RecordQueue: @unchecked Sendable {
         if wasEmpty { onReady?() }
     }
 
-    /// Makes a consumer come by although no record waits (destructors to run).
-    func nudge() {
+    /// Makes a consumer come by for a client's destructors, although no record may wait.
+    func nudge(_ client: Client) {
         monitor.lock()
+        if !retiring.contains(where: { $0 === client }) { retiring.append(client) }
         announce()
         monitor.unlock()
         onReady?()
@@ -111,8 +114,8 @@ package final class RecordQueue: @unchecked Sendable {
 
     package func wait(timeoutMs: Int64) -> Wait {
         monitor.withLock {
-            let inTime = monitor.wait(timeoutMs: timeoutMs) { !ready.isEmpty || isWoken }
-            if !ready.isEmpty { return .ready }
+            let inTime = monitor.wait(timeoutMs: timeoutMs) { hasWork || isWoken }
+            if hasWork { return .ready }
             isWoken = false
             return inTime ? .woken : .timeout
         }
@@ -138,13 +141,36 @@ package final class RecordQueue: @unchecked Sendable {
         monitor.withLock { consumer = nil }
     }
 
-    package var isEmpty: Bool { monitor.withLock { ready.isEmpty } }
+    /// Lock held.
+    private var hasWork: Bool { !ready.isEmpty || !retiring.isEmpty }
 
-    func take() -> RecordChunk? {
+    package var isEmpty: Bool { monitor.withLock { !hasWork } }
+
+    private func take() -> RecordChunk? {
         monitor.withLock {
             let chunk = ready.popFirst()
-            if ready.isEmpty, fd >= 0 { System.clearEventFD(fd) }
+            if !hasWork, fd >= 0 { System.clearEventFD(fd) }
             return chunk
+        }
+    }
+
+    /// Destructors of what was unbound.
+    private func runRetired() {
+        let clients = monitor.withLock { () -> [Client] in
+            defer { retiring = [] }
+            return retiring
+        }
+        for client in clients where client.enterDelivery() {
+            client.dispatcher.runRetired()
+            client.leaveDelivery()
+        }
+    }
+
+    /// The rest of a chunk waits for the next dispatch.
+    private func giveBack(_ chunk: RecordChunk) {
+        monitor.withLock {
+            ready.prepend(chunk)
+            announce()
         }
     }
 
@@ -162,15 +188,16 @@ package final class RecordQueue: @unchecked Sendable {
     package func drain() throws(Fault) -> RecordChunk? {
         guard beginConsuming() else { throw Self.busy }
         defer { endConsuming() }
+        runRetired()
         while let chunk = take() {
             guard let client = chunk.client, client.enterDelivery() else {
                 recycle(chunk)
                 continue
             }
             client.dispatcher.runRetired()
-            for change in chunk.rosterChanges { change.apply() }
+            chunk.applyRosterChanges()
             client.leaveDelivery()
-            guard !chunk.isEmpty else {
+            guard !chunk.isDelivered else {
                 recycle(chunk)
                 continue
             }
@@ -194,13 +221,16 @@ package final class RecordQueue: @unchecked Sendable {
         var delivered = 0
         // A bound even when the reactor keeps adding: a dispatch of everything ends with what waited when it began.
         var chunksLeft = monitor.withLock { ready.count }
+        runRetired()
         while chunksLeft > 0, recordsMax <= 0 || delivered < recordsMax, let chunk = take() {
             chunksLeft -= 1
-            if let client = chunk.client, client.enterDelivery() {
-                delivered += client.dispatcher.deliver(chunk)
-                client.leaveDelivery()
+            guard let client = chunk.client, client.enterDelivery() else {
+                recycle(chunk)
+                continue
             }
-            recycle(chunk)
+            delivered += client.dispatcher.deliver(chunk, recordsMax: recordsMax <= 0 ? .max : recordsMax - delivered)
+            client.leaveDelivery()
+            if chunk.isDelivered || client.isEnding { recycle(chunk) } else { giveBack(chunk) }
         }
         return delivered
     }

@@ -379,7 +379,7 @@ final class RecordSink {
         if queue == nil {
             self.chunk = nil
             handlerDepth += 1
-            _ = client.dispatcher.deliver(chunk)
+            _ = client.dispatcher.deliver(chunk, recordsMax: .max)
             handlerDepth -= 1
             chunk.reset()
             chunk.begin(for: client)

@@ -12,6 +12,13 @@ struct Ring<Element>: ~Copyable {
         count += 1
     }
 
+    mutating func prepend(_ element: Element) {
+        if count == storage.count { grow() }
+        head = (head - 1) & (storage.count - 1)
+        storage[head] = element
+        count += 1
+    }
+
     mutating func popFirst() -> Element? {
         guard count > 0 else { return nil }
         let element = storage[head]
