@@ -141,12 +141,11 @@ CASE(null_arguments_are_refused) {
     set_option(options, "region", "eu1");
     bird_client *client = NULL;
     CHECK_STATUS(bird_client_create(options, &client, NULL), BIRD_OK);
-    bird_channel *channel = NULL;
+    bird_channel *channel = NULL, *none = NULL;
     CHECK_STATUS(bird_client_subscribe(client, "presence-room", 0, &channel, NULL), BIRD_OK);
     bird_error *error = NULL;
     uint64_t binding = 0;
     size_t size = 0;
-    char buffer[8];
     bird_batch *batch;
     const bird_record *records;
 
@@ -164,7 +163,7 @@ CASE(null_arguments_are_refused) {
     CHECK_STATUS(bird_client_member_channel(client, NULL), BIRD_ERR_ARGUMENT);
     CHECK_STATUS(bird_client_subscribe(client, "orders", 0, NULL, NULL), BIRD_ERR_ARGUMENT);
     error = NULL;
-    CHECK_STATUS(bird_client_subscribe(client, NULL, 0, &channel, &error), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_client_subscribe(client, NULL, 0, &none, &error), BIRD_ERR_ARGUMENT);
     CHECK_TEXT(bird_error_field(error), "name");
     bird_error_free(error);
     CHECK_STATUS(bird_client_bind(client, "tick", NULL, NULL, NULL, &binding, NULL), BIRD_ERR_ARGUMENT);
@@ -365,6 +364,8 @@ CASE(copy_out_tells_the_length_and_never_cuts) {
     }
     length = 99;
     CHECK_STATUS(bird_channel_name(channel, NULL, 0, &length), BIRD_ERR_SPACE);
+    CHECK_STATUS(bird_channel_name(channel, NULL, 100, &length), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_channel_name(channel, buffer, 7, NULL), BIRD_OK); /* nobody asks for the length */
     CHECK_INT(length, 6);
 
     length = 99;

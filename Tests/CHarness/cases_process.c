@@ -18,7 +18,8 @@ EDGE_CASE(statistics_count_what_happened) {
     CHECK_INT(s.authorizations, 1);
     CHECK_INT(s.messages_received, 2); /* handshake, success */
     CHECK_INT(s.messages_sent, 1);
-    CHECK(s.bytes_received > 100 && s.bytes_sent > 100);
+    CHECK(s.bytes_received > 100);
+    CHECK(s.bytes_sent > 50);
 
     world_emit_event(&w, "private-control", "tick", "1");
     world_emit_event(&w, "nowhere", "tick", "1");
@@ -79,6 +80,10 @@ EDGE_CASE(client_is_a_good_guest) {
     struct sigaction before, after;
     sigset_t mask_before, mask_after;
     CHECK(sigaction(SIGPIPE, NULL, &before) == 0 && pthread_sigmask(SIG_SETMASK, NULL, &mask_before) == 0);
+    bool is_inherited[64];
+    for (int fd = 3; fd < 64; fd++) {
+        is_inherited[fd] = fcntl(fd, F_GETFD) != -1;
+    }
     world w = world_open(BIRD_DELIVERY_THREAD);
     world_connect(&w);
     CHECK(sigaction(SIGPIPE, NULL, &after) == 0 && pthread_sigmask(SIG_SETMASK, NULL, &mask_after) == 0);
@@ -86,7 +91,7 @@ EDGE_CASE(client_is_a_good_guest) {
     CHECK(memcmp(&mask_before, &mask_after, sizeof mask_before) == 0);
     for (int fd = 3; fd < 64; fd++) {
         const int flags = fcntl(fd, F_GETFD);
-        CHECK(flags == -1 || (flags & FD_CLOEXEC) != 0);
+        CHECK(flags == -1 || is_inherited[fd] || (flags & FD_CLOEXEC) != 0);
     }
     /* A write to a connection that the edge has reset raises no signal. */
     for (int round = 0; round < 5; round++) {

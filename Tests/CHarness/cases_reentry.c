@@ -114,12 +114,11 @@ MODE_CASE(handler_disconnects_and_connects) {
     uint64_t binding;
     CHECK_STATUS(bird_channel_bind(w.control, "tick", reconnect, NULL, NULL, &binding, NULL), BIRD_OK);
     world_emit_event(&w, "private-control", "tick", "1");
-    UNTIL(&w, journal_count() == 1);
+    bird_statistics statistics = {.struct_size = sizeof statistics};
+    UNTIL(&w, bird_client_statistics(w.client, &statistics) == BIRD_OK && statistics.connects == 2);
     UNTIL(&w, channel_state(w.control) == BIRD_CHANNEL_SUBSCRIBED);
     world_settle(&w);
-    bird_statistics statistics = {.struct_size = sizeof statistics};
-    CHECK_STATUS(bird_client_statistics(w.client, &statistics), BIRD_OK);
-    CHECK_INT(statistics.connects, 2);
+    CHECK_TEXT(journal_text(), "reconnected");
     world_close(&w);
 }
 
@@ -151,12 +150,16 @@ static void *storm(void *argument) {
     while (!atomic_load(&storm_is_over)) {
         bird_channel *channel = NULL;
         uint64_t binding;
-        CHECK_STATUS(bird_client_subscribe(w->client, "storm", 0, &channel, NULL), BIRD_OK);
+        bird_status status = bird_client_subscribe(w->client, "storm", 0, &channel, NULL);
+        if (status == BIRD_ERR_FULL) { /* the storm is faster than the reactor */
+            continue;
+        }
+        CHECK_STATUS(status, BIRD_OK);
         if (bird_channel_bind(channel, "tick", nothing, NULL, NULL, &binding, NULL) == BIRD_OK) {
             bird_client_unbind(w->client, binding);
         }
-        const bird_status status = bird_channel_unsubscribe(channel);
-        CHECK(status == BIRD_OK || status == BIRD_ERR_UNSUBSCRIBED);
+        status = bird_channel_unsubscribe(channel);
+        CHECK(status == BIRD_OK || status == BIRD_ERR_UNSUBSCRIBED || status == BIRD_ERR_FULL);
         bird_channel_release(channel);
         bird_channel_trigger(w->control, "client-noted", "1", 1, NULL);
         CHECK(client_state(w->client) >= BIRD_STATE_CONNECTING);

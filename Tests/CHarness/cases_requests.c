@@ -175,7 +175,6 @@ MODE_CASE(request_answers_are_checked) {
     CHECK_STATUS(bird_request_authorize(request, NULL, NULL, NULL), BIRD_ERR_ARGUMENT);
     CHECK_STATUS(bird_request_authorize(request, "", NULL, NULL), BIRD_ERR_ARGUMENT);
     CHECK_STATUS(bird_request_authorize(request, "key:\xff", NULL, NULL), BIRD_ERR_ARGUMENT);
-    CHECK_STATUS(bird_request_fail(request, 2, "x"), BIRD_ERR_ARGUMENT);
     CHECK_STATUS(bird_request_fail(request, 0, NULL), BIRD_OK);
     UNTIL(&w, journal_count() == 1);
     CHECK(strncmp(journal_entry(0), "BIRD_ERR_DENIED:0:", 18) == 0);

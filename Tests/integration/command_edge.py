@@ -16,7 +16,7 @@ import json
 import threading
 from types import TracebackType
 
-from scripted_server import CLOSE, PING, TEXT, Connection, Frame, ScriptedServer, frame, handshake, succeeded
+from scripted_server import CLOSE, PING, PONG, TEXT, Connection, Frame, ScriptedServer, dump, frame, succeeded
 
 PATIENCE_S = 3600.0  # a client that says nothing is welcome
 
@@ -69,7 +69,7 @@ class CommandEdge:
             connection.send(frame(CLOSE, received.payload[:2]))
             return False
         if received.opcode == PING:
-            connection.send(frame(10, received.payload))
+            connection.send(frame(PONG, received.payload))
             return True
         if received.opcode != TEXT:
             return True
@@ -80,7 +80,7 @@ class CommandEdge:
         elif name == "bird:subscribe":
             connection.send_text(succeeded(data["channel"], _roster(data.get("member_data"))))
         elif name == "bird:signin":
-            answer = json.dumps({"member_data": data["member_data"]})
+            answer = dump({"member_data": data["member_data"]}).decode()
             connection.send_text({"event": "bird:signin_success", "data": answer})
         elif name == "client-emit":
             messages = data if isinstance(data, list) else [data]

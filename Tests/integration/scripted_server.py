@@ -65,12 +65,12 @@ def dump(message: object) -> bytes:
 
 def event(name: str, channel: str, data: object) -> dict[str, object]:
     """An event as the edge sends it: data is a string that contains JSON (Bird protocol §3.1)."""
-    return {"event": name, "channel": channel, "data": json.dumps(data)}
+    return {"event": name, "channel": channel, "data": dump(data).decode()}
 
 
 def handshake(connection_id: str = "1.1", activity_timeout: int = 120) -> dict[str, object]:
     data = {"connection_id": connection_id, "activity_timeout": activity_timeout}
-    return {"event": "bird:connection_established", "data": json.dumps(data)}
+    return {"event": "bird:connection_established", "data": dump(data).decode()}
 
 
 def succeeded(channel: str, data: object = None) -> dict[str, object]:
