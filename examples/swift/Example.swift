@@ -73,7 +73,6 @@ struct Example {
 
     /// Prints a line at once, whatever stdout is.
     static func say(_ line: String) {
-        print(line)
-        fflush(nil)
+        FileHandle.standardOutput.write(Data("\(line)\n".utf8))
     }
 }
