@@ -349,7 +349,7 @@ bird_status bird_client_intern(bird_client *client, const char *event,
 #define BIRD_DATA_STRING 1 /* a string with its one level of encoding undone; mostly JSON, see bird_data_is_json() */
 #define BIRD_DATA_VALUE 2  /* a JSON value as it stood in the frame                                           */
 
-/* Read-only. Valid until the handler returns or bird_batch_release(). Fields are only added at the end. */
+/* Read-only. Valid until the handler returns or bird_batch_release(). Strings are never NULL. Fields are only added at the end. */
 struct bird_record {
     uint32_t struct_size; /* bytes of this struct in the loaded library; arrays have the stride that drain reports */
     uint32_t kind;        /* BIRD_RECORD_*                                                            */

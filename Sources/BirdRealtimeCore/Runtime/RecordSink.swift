@@ -6,6 +6,9 @@ final class RecordSink {
     /// Strings of a control record beside its texts: details, alignment.
     private static let detailBytesMax = 512
 
+    /// Strings of a record are never NULL.
+    private static let emptyString = UnsafeRawPointer(StaticString("").utf8Start).assumingMemoryBound(to: CChar.self)
+
     private unowned(unsafe) let client: Client
     private let queue: RecordQueue?
     private var chunk: RecordChunk?
@@ -86,7 +89,7 @@ final class RecordSink {
         var length = scanned.data.length
         switch scanned.dataKind {
         case .none:
-            record.pointee.data = nil
+            record.pointee.data = Self.emptyString
             record.pointee.data_kind = UInt32(BIRD_DATA_NONE)
         case .string:
             if scanned.data.isEscaped {
@@ -146,6 +149,9 @@ final class RecordSink {
         record.kind = UInt32(bitPattern: kind)
         record.client = OpaquePointer(bitPattern: client.handle)
         record.client_tag = client.options.tag
+        record.channel_name = Self.emptyString
+        record.event = Self.emptyString
+        record.data = Self.emptyString
     }
 
     @inline(__always)
