@@ -87,18 +87,22 @@ struct JSONStringScan {
                 controls >>= shift
                 high >>= shift
             } else {
-                self.init(paddedCopyOf: bytes + position, count: rest)
+                self.init(bytewise: bytes + position, count: rest)
             }
         }
 
+        /// For texts shorter than a block.
         @inline(never)
-        private init(paddedCopyOf bytes: UnsafePointer<UInt8>, count: Int) {
-            self = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: WideBlock.byteCount) { copy in
-                copy.initialize(repeating: UInt8(ascii: " "))
-                for index in 0..<count {
-                    copy[index] = bytes[index]
-                }
-                return Masks(WideBlock(UnsafePointer(copy.baseAddress.unsafelyUnwrapped)))
+        private init(bytewise bytes: UnsafePointer<UInt8>, count: Int) {
+            (quotes, backslashes, controls, high) = (0, 0, 0, 0)
+            var bit: UInt64 = 1
+            for index in 0..<count {
+                let byte = bytes[index]
+                if byte == UInt8(ascii: "\"") { quotes |= bit }
+                if byte == UInt8(ascii: "\\") { backslashes |= bit }
+                if byte < 0x20 { controls |= bit }
+                if byte >= 0x80 { high |= bit }
+                bit &<<= 1
             }
         }
     }
