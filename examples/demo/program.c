@@ -59,7 +59,8 @@ static void on_status(const bird_record *record, void *user_data) {
         printf("error %d %s\n", bird_error_code(failure->error), bird_error_message(failure->error));
         break;
     }
-    default: break;
+    default:
+        break;
     }
 }
 

@@ -7,11 +7,20 @@ The examples in examples/python show one thing each.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 
-from bird_realtime import BirdRealtime, BirdRealtimeError, Event, Member, StateChange, SubscriptionFailed
-from bird_realtime import ConnectionFailed, SubscriptionSucceeded
+from bird_realtime import (
+    BirdRealtime,
+    BirdRealtimeError,
+    ConnectionFailed,
+    Event,
+    Member,
+    StateChange,
+    SubscriptionFailed,
+    SubscriptionSucceeded,
+)
 
 
 def say(line: str) -> None:
@@ -77,10 +86,8 @@ def main() -> None:
                 ledger.trigger("client-said", raw=line.encode())
 
         threading.Thread(target=pass_on_lines, daemon=True).start()
-        try:
+        with contextlib.suppress(ConnectionFailed):  # the handlers above have told it
             bird.run_forever()
-        except ConnectionFailed:
-            pass  # told by the handlers above
 
 
 if __name__ == "__main__":

@@ -28,13 +28,18 @@ struct Example {
                 memberAuthEndpoint: URL(string: arguments[4]),
                 allowInsecure: true))
 
-        // The handlers run on the main queue, which is free while `main` awaits.
-        bird.onConnectionStateChange { _, current in say("\(current)") }
-        let (refusals, refusal) = AsyncStream.makeStream(of: RealtimeError.self)
-        bird.onError { error in
-            say("error \(error.code ?? 0) \(error.message)")
-            if error.kind == .refused || error.kind == .value { refusal.yield(error) }
+        if let error = bird.configurationError {
+            say("\(error)")
+            exit(1)
         }
+
+        // The handlers run on the main queue, which is free while `main` awaits.
+        let (life, end) = AsyncStream.makeStream(of: Void.self)
+        bird.onConnectionStateChange { _, current in
+            say("\(current)")
+            if current == .failed { end.finish() }
+        }
+        bird.onError { error in say("error \(error.code ?? 0) \(error.message)") }
 
         for name in ["orders", "private-ledger", "presence-lobby"] {
             let channel = bird.subscribe(name)
@@ -67,8 +72,7 @@ struct Example {
                 }
             }
         }
-        for await _ in refusals { break }
-        say("\(bird.connectionState)")
+        for await _ in life {}
     }
 
     /// Prints a line at once, whatever stdout is.
