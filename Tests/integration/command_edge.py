@@ -13,17 +13,21 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import socket
 import threading
 from types import TracebackType
 
 from scripted_server import CLOSE, PING, PONG, TEXT, Connection, Frame, ScriptedServer, dump, frame, succeeded
 
+RECEIVE_BUFFER_BYTES = 64 * 1024
 PATIENCE_S = 3600.0  # a client that says nothing is welcome
 
 
 class CommandEdge:
     def __init__(self) -> None:
         self.server = ScriptedServer()
+        # A command must not stand behind megabytes of frames that a storm of calls has sent before.
+        self.server.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         self._ids = itertools.count(1)
         self._stopped = threading.Event()
         self._connections: set[Connection] = set()
