@@ -7,7 +7,7 @@ final class RecordSink {
     private static let detailBytesMax = 512
 
     /// Strings of a record are never NULL.
-    private static let emptyString = UnsafeRawPointer(StaticString("").utf8Start).assumingMemoryBound(to: CChar.self)
+    private let emptyString = UnsafeRawPointer(StaticString("").utf8Start).assumingMemoryBound(to: CChar.self)
 
     private unowned(unsafe) let client: Client
     private let queue: RecordQueue?
@@ -89,7 +89,7 @@ final class RecordSink {
         var length = scanned.data.length
         switch scanned.dataKind {
         case .none:
-            record.pointee.data = Self.emptyString
+            record.pointee.data = emptyString
             record.pointee.data_kind = UInt32(BIRD_DATA_NONE)
         case .string:
             if scanned.data.isEscaped {
@@ -149,9 +149,9 @@ final class RecordSink {
         record.kind = UInt32(bitPattern: kind)
         record.client = OpaquePointer(bitPattern: client.handle)
         record.client_tag = client.options.tag
-        record.channel_name = Self.emptyString
-        record.event = Self.emptyString
-        record.data = Self.emptyString
+        record.channel_name = emptyString
+        record.event = emptyString
+        record.data = emptyString
     }
 
     @inline(__always)
