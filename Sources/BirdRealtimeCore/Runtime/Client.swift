@@ -56,7 +56,8 @@ package final class Client: @unchecked Sendable {
     let counters = Counters()
 
     let scope = BindingScope()
-    private(set) var memberChannel: Channel! = nil
+    /// Gone when the client has finished.
+    private(set) var memberChannel: Channel?
     private(set) var dispatcher: Dispatcher! = nil
 
     package init(_ options: ClientOptions) throws(Fault) {
@@ -86,8 +87,8 @@ package final class Client: @unchecked Sendable {
             queue = RecordQueue(onReady: { membership.schedule() })
         case .loop: queue = nil
         }
-        memberChannel = Channel(client: self, name: "#server-to-user-", isMemberChannel: true)
-        memberChannel.addReference()
+        memberChannel = Channel(client: self, name: ChannelName.memberPrefix, isMemberChannel: true)
+        memberChannel?.addReference()
         dispatcher = Dispatcher(client: self)
         pool?.client = self
         queue?.attachClient()
@@ -197,11 +198,13 @@ package final class Client: @unchecked Sendable {
     }
 
     package func memberChannelReference() throws(Fault) -> Channel {
-        guard !isClosed else { throw Self.closedFault }
-        return lock.withLock {
-            memberChannel.addReference()
+        let channel: Channel? = lock.withLock {
+            guard !isClosed else { return nil }
+            memberChannel?.addReference()
             return memberChannel
         }
+        guard let channel else { throw Self.closedFault }
+        return channel
     }
 
     func queueClientEvent(_ channel: Channel, _ event: String, _ data: [UInt8]?) throws(Fault) {
@@ -433,8 +436,16 @@ package final class Client: @unchecked Sendable {
         reactor.attach(self)
     }
 
-    func post(_ command: DriverCommand) throws(Fault) {
+    private func post(_ command: DriverCommand) throws(Fault) {
         try lock.withLock { () throws(Fault) in try postLocked(command) }
+    }
+
+    /// Of these there are never more than the driver has asked for.
+    func postAnswer(_ id: AuthorizationID, _ answer: AuthorizationAnswer) {
+        lock.withLock {
+            commands.append(.input(.authorization(id, answer)))
+            reactor?.schedule(self)
+        }
     }
 
     private func postLocked(_ command: DriverCommand) throws(Fault) {
@@ -532,6 +543,7 @@ package final class Client: @unchecked Sendable {
             retired = []
             observers = []
             commands = []
+            scopeOfBinding = [:]
             return (all, held)
         }
         guard !held.isEmpty else { return }
@@ -539,13 +551,18 @@ package final class Client: @unchecked Sendable {
             binding.deactivate()
             binding.runDestructor()
         }
-        memberChannel.release()
+        memberChannel?.release()
         for channel in held where lock.withLock({ !channel.isReferenced }) {
             Handles.release(channel.handle, .channel)
         }
         queue?.detachClient()
         pool?.leave()
-        if lock.withLock({ driverIsAttached }) { Shared.releaseReactor() }
+        let hadReactor = lock.withLock { () -> Bool in
+            memberChannel = nil
+            reactor = nil
+            return driverIsAttached
+        }
+        if hadReactor { Shared.releaseReactor() }
     }
 }
 

@@ -35,7 +35,7 @@ final class Driver: ConnectionOwner {
         self.client = client
         self.reactor = reactor
         session = Session(
-            configuration: client.options.session, dialect: dialect, memberChannel: client.memberChannel.reference,
+            configuration: client.options.session, dialect: dialect, memberChannel: client.memberChannel?.reference ?? .none,
             seed: Randomness.seed())
         sink = RecordSink(client: client)
         timer = ReactorTimer { [weak self] now in self?.timerFired(now) }
