@@ -22,6 +22,7 @@
  *   Threads     Every function may be called from any thread and from every callback, except where its comment says what it returns
  *               instead. No lock is held while your code runs.
  *   Order       One total order per client over its records; none across clients. A success record precedes the channel's events.
+ *               Nothing is delivered before the first bird_client_connect().
  *
  * THREAD TABLE: on which thread your code runs
  *   delivery mode           handlers, observers, destructors after unbind          what must not be done there

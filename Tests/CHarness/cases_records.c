@@ -240,9 +240,9 @@ MODE_CASE(operations_end_with_the_wish) {
     bird_channel *orders = NULL;
     CHECK_STATUS(bird_client_subscribe(w.client, "orders", 5, &orders, NULL), BIRD_OK);
     CHECK_STATUS(bird_channel_unsubscribe(orders), BIRD_OK);
+    world_connect(&w);
     UNTIL(&w, journal_count() == 1);
     CHECK_TEXT(journal_entry(0), "done:5:BIRD_ERR_UNSUBSCRIBED");
-    world_connect(&w);
     world_settle(&w);
     CHECK_INT(journal_count(), 1);
     world_close(&w);

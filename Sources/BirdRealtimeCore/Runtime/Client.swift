@@ -555,7 +555,7 @@ package final class Client: @unchecked Sendable {
         for channel in held where lock.withLock({ !channel.isReferenced }) {
             Handles.release(channel.handle, .channel)
         }
-        queue?.detachClient()
+        queue?.detach(self)
         pool?.leave()
         let hadReactor = lock.withLock { () -> Bool in
             memberChannel = nil

@@ -48,7 +48,22 @@ package final class RecordQueue: @unchecked Sendable {
     // MARK: Clients
 
     package func attachClient() { monitor.withLock { clientCount += 1 } }
-    package func detachClient() { monitor.withLock { clientCount -= 1 } }
+
+    /// The client has ended: what still waits of it is of no use.
+    package func detach(_ client: Client) {
+        // What is dropped goes after the lock: it may be the last to hold the client.
+        let dropped = monitor.withLock { () -> [RecordChunk] in
+            clientCount -= 1
+            retiring.removeAll { $0 === client }
+            var dropped: [RecordChunk] = []
+            for _ in 0..<ready.count {
+                guard let chunk = ready.popFirst() else { break }
+                if chunk.client === client { dropped.append(chunk) } else { ready.append(chunk) }
+            }
+            return dropped
+        }
+        withExtendedLifetime(dropped) {}
+    }
 
     /// True if nothing uses the queue any more; its handle is then gone.
     package func retire() -> Bool {
