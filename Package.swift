@@ -31,6 +31,9 @@ let package = Package(
             swiftSettings: strict),
         .executableTarget(
             name: "swift-example", dependencies: ["BirdRealtime"], path: "examples/swift", swiftSettings: strict),
+        // Driven by Tests/integration.
+        .executableTarget(
+            name: "swift-script", dependencies: ["BirdRealtime"], path: "Tests/SwiftScript", swiftSettings: strict),
         .testTarget(name: "BirdRealtimeTests", dependencies: ["BirdRealtime"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,160 @@
+import BirdRealtime
+import Foundation
+import Synchronization
+
+/// Drives the Swift face by lines from stdin, and prints one line for everything that it tells.
+///
+///     swift-script APP_KEY WS_HOST [KEY=VALUE]...
+///
+/// KEY is auth, member_auth (endpoints), authorizer (any value: closures that ask by a line), or an option key of birdrealtime.h.
+///
+///     subscribe CHANNEL | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin | member
+///     connect | disconnect | close | release | state | statistics | roster CHANNEL
+///     block | unblock                                    holds the delivery queue up
+///     grant WHAT AUTH [MEMBER_DATA] | refuse WHAT MESSAGE | fail WHAT MESSAGE       WHAT: a channel, or "signin"
+@main
+struct SwiftScript {
+    static func main() {
+        let script = Script(CommandLine.arguments)
+        while let line = readLine() { script.perform(line) }
+    }
+}
+
+private func say(_ line: String) {
+    FileHandle.standardOutput.write(Data("\(line)\n".utf8))
+}
+
+private struct Answer: Sendable {
+    var auth = ""
+    var memberData: String?
+    var error: RealtimeError?
+
+    func get() throws -> Answer {
+        if let error { throw error }
+        return self
+    }
+}
+
+/// What the authorizers wait for.
+private final class Questions: Sendable {
+    private let waiting = Mutex<[String: CheckedContinuation<Answer, Never>]>([:])
+
+    func ask(_ what: String, _ connectionId: String) async throws -> Answer {
+        try await withCheckedContinuation { continuation in
+            waiting.withLock { $0[what] = continuation }
+            say("asked \(what) \(connectionId)")
+        }.get()
+    }
+
+    func answer(_ what: String, _ answer: Answer) {
+        waiting.withLock { $0.removeValue(forKey: what) }?.resume(returning: answer)
+    }
+}
+
+private final class Script {
+    private let queue = DispatchQueue(label: "delivery")
+    private let gate = DispatchSemaphore(value: 0)
+    private let questions = Questions()
+    private var bird: BirdRealtime?
+
+    init(_ arguments: [String]) {
+        var options = BirdRealtimeOptions(
+            appKey: arguments[1], wsHost: arguments[2], allowInsecure: true, deliveryQueue: queue, autoConnect: false)
+        for setting in arguments.dropFirst(3).map({ $0.split(separator: "=", maxSplits: 1).map(String.init) }) {
+            switch setting[0] {
+            case "auth": options.authEndpoint = URL(string: setting[1])
+            case "member_auth": options.memberAuthEndpoint = URL(string: setting[1])
+            case "authorizer":
+                options.authorizer = { [questions] channelName, connectionId in
+                    let answer = try await questions.ask(channelName, connectionId)
+                    return ChannelAuthorization(auth: answer.auth, memberData: answer.memberData)
+                }
+                options.memberAuthorizer = { [questions] connectionId in
+                    let answer = try await questions.ask("signin", connectionId)
+                    return MemberAuthorization(auth: answer.auth, memberData: answer.memberData ?? "")
+                }
+            default: options.settings[setting[0]] = setting[1]
+            }
+        }
+        let bird = BirdRealtime(options: options)
+        self.bird = bird
+        bird.onConnectionStateChange { [queue] previous, current in
+            dispatchPrecondition(condition: .onQueue(queue))
+            say("state \(previous) \(current)")
+        }
+        bird.onConnectionLost { say("lost") }
+        bird.onError { say("error \($0.code ?? 0) \($0.message)") }
+        bird.onSigninError { say("signin error \($0.message)") }
+        bird.onSignedIn { say("signed in \($0.memberId) \($0.memberInfo ?? "-")") }
+        bird.member.bindGlobal { say("member \($0) \($1?.text ?? "-")") }
+        bird.connect()
+    }
+
+    func perform(_ line: String) {
+        let words = line.split(separator: " ", maxSplits: 3).map(String.init)
+        let first = words.count > 1 ? words[1] : ""
+        guard let bird else { return say("released") }
+        switch words[0] {
+        case "subscribe": subscribe(bird, first)
+        case "unsubscribe": bird.unsubscribe(first)
+        case "trigger": trigger(bird.subscribe(first), words)
+        case "signin": signin(bird)
+        case "member": say("is \(bird.signedInMember?.memberId ?? "-")")
+        case "connect": bird.connect()
+        case "disconnect": bird.disconnect()
+        case "close":
+            do {
+                try bird.close()
+                say("closed")
+            } catch {
+                say("close: \(error)")
+            }
+        case "release":
+            self.bird = nil
+            say("released")
+        case "state": say("is \(bird.connectionState) \(bird.connectionId ?? "-")")
+        case "statistics": say("pauses \(bird.statistics.readPauses) waiting \(bird.statistics.queueRecords)")
+        case "roster":
+            let room = bird.subscribe(first) as? PresenceChannel
+            say("roster \(room?.myId ?? "-") \(room?.members.keys.sorted().joined(separator: ",") ?? "-")")
+        case "block": queue.async { [gate] in gate.wait() }
+        case "unblock": gate.signal()
+        case "grant":
+            questions.answer(first, Answer(auth: words[2], memberData: words.count > 3 ? words[3] : nil))
+        case "refuse": questions.answer(first, Answer(error: RealtimeError(words[2])))
+        case "fail": questions.answer(first, Answer(error: RealtimeError(words[2], isRetriable: true)))
+        default: say("unknown command")
+        }
+    }
+
+    private func subscribe(_ bird: BirdRealtime, _ name: String) {
+        let channel = bird.subscribe(name)
+        for event in [
+            BirdProtocol.Event.subscriptionSucceeded, BirdProtocol.Event.subscriptionError,
+            BirdProtocol.Event.memberAdded, BirdProtocol.Event.memberRemoved,
+        ] {
+            channel.bind(event) { say("\(name) \(event) \($0?.text ?? "-")") }
+        }
+        channel.bindGlobal { say("\(name) \($0) \($1?.text ?? "-")") }
+    }
+
+    private func trigger(_ channel: Channel, _ words: [String]) {
+        do {
+            let data = words.count > 3 ? JSONValue(json: words[3]) : nil
+            say("triggered \(try channel.trigger(words[2], data: data))")
+        } catch {
+            say("refused \(error)")
+        }
+    }
+
+    private func signin(_ bird: BirdRealtime) {
+        Task { [weak bird] in
+            do {
+                guard let me = try await bird?.signin() else { return }
+                say("signin \(me.memberId) \(me.memberInfo?.text ?? "-")")
+            } catch {
+                say("no signin \(error)")
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+"""The Swift face against the local edge: its example, and what only this face has."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from paths import ROOT
+from program import Program
+
+from bird_realtime.edge.signing import auth_string, channel_string, signin_string
+from bird_realtime.testing import App, EdgeConfig, EdgeServer
+
+PROGRAMS = ROOT / ".build/debug"
+
+RunSwift = Callable[..., Program]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _swift_programs() -> None:
+    """As `swift test` has built them."""
+    for product in ("swift-example", "swift-script"):
+        command = ["swift", "build", "--quiet", "--product", product, "--jobs", "2"]
+        subprocess.run(command, check=True, cwd=ROOT)
+
+
+@pytest.fixture
+def edge() -> Iterator[EdgeServer]:
+    members = {"m_7": {"name": "Noor"}, "m_8": None}
+    with EdgeServer(EdgeConfig(app=App(client_events=True), members=members)) as running:
+        yield running
+
+
+@pytest.fixture
+def run(edge: EdgeServer) -> Iterator[RunSwift]:
+    with ExitStack() as stack:
+
+        def begin(name: str, *arguments: str) -> Program:
+            program = Program([PROGRAMS / name, edge.app_key, edge.ws_host, *arguments])
+            stack.callback(program.close)
+            return program
+
+        yield begin
+
+
+def test_example(edge: EdgeServer, run: RunSwift) -> None:
+    def example(member: str) -> Program:
+        return run("swift-example", edge.auth_endpoint, edge.member_auth_endpoint, member)
+
+    first = example("m_7")
+    edge.wait_for_subscription("#server-to-user-m_7")
+    edge.publish("moved", ["orders"], {"left": 4})
+    first.wait_for(r'event orders moved \{"left": ?4\}')
+    second = example("m_8")
+    edge.wait_for_subscription("private-ledger", 2)
+    second.write('{"text":"hello"}')
+    first.wait_for(r'event private-ledger client-said \{"text":"hello"\}')
+    edge.drop_connections()
+    first.wait_for("unavailable")
+    first.wait_for("connected")
+    edge.wait_for_signin("m_7")
+    edge.disconnect_member("m_7")
+    first.wait_for("error 4009 .+")
+    first.wait_for("failed")
+    assert first.wait() == 0
+
+
+def test_example_refuses_bad_arguments(run: RunSwift) -> None:
+    example = run("swift-example")
+    example.wait_for("usage: .*")
+    assert example.wait() == 2
+    example = run("swift-example", "http://auth.example.com/", "http://auth.example.com/", "m_7")
+    example.wait_for(".*auth_endpoint.*")
+    assert example.wait() == 1
+
+
+def test_authorizer_closures(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", "authorizer=1")
+    script.write("subscribe private-ledger")
+    for _ in range(2):  # again after a reconnect, for the new connection
+        connection_id = script.wait_for(r"asked private-ledger ([\d.]+)")[1]
+        signed = channel_string(connection_id, "private-ledger")
+        script.write(f"grant private-ledger {auth_string(edge.app_key, edge.app_secret, signed)}")
+        script.wait_for("private-ledger bird:subscription_succeeded .*")
+        edge.drop_connections()
+
+    connection_id = script.wait_for(r"asked private-ledger ([\d.]+)")[1]
+    script.write("fail private-ledger later")
+    script.wait_for(r"asked private-ledger [\d.]+")  # a failure that may pass is asked again
+    script.write("refuse private-ledger never")
+    error = json.loads(script.wait_for("private-ledger bird:subscription_error (.*)")[1])
+    assert "never" in error["error"]
+    assert error["will_retry"] is False
+
+    script.write("subscribe presence-lobby")
+    script.wait_for(r"asked presence-lobby [\d.]+")
+    member_data = '{"member_id":"m_9"}'
+    signed = channel_string(connection_id, "presence-lobby", member_data)
+    script.write(f"grant presence-lobby {auth_string(edge.app_key, edge.app_secret, signed)} {member_data}")
+    success = json.loads(script.wait_for("presence-lobby bird:subscription_succeeded (.*)")[1])
+    assert success == {"is_resubscribe": False, "interrupted_ms": 0, "my_id": "m_9", "member_count": 1}
+
+    script.write("signin")
+    script.wait_for(r"asked signin [\d.]+")
+    signed = signin_string(connection_id, member_data)
+    script.write(f"grant signin {auth_string(edge.app_key, edge.app_secret, signed)} {member_data}")
+    script.wait_for("signin m_9 -")
+
+
+def test_signin_throws_what_went_wrong(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", "authorizer=1")
+    script.wait_for("state connecting connected")
+    script.write("signin")
+    script.wait_for(r"asked signin [\d.]+")
+    script.write("refuse signin never")
+    script.wait_for("no signin .*never.*")
+    script.write("member")
+    script.wait_for("is -")
+
+    script.write("signin")
+    script.wait_for(r"asked signin [\d.]+")
+    edge.drop_connections()
+    script.wait_for("no signin .+")
+
+
+def test_presence(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", f"auth={edge.auth_endpoint}", f"member_auth={edge.member_auth_endpoint}")
+    script.write("subscribe presence-lobby")
+    script.wait_for("presence-lobby bird:subscription_succeeded .*")
+    other = run("swift-example", edge.auth_endpoint, edge.member_auth_endpoint, "m_8")
+    assert json.loads(script.wait_for("presence-lobby bird:member_added (.*)")[1])["member_id"] == "m_8"
+    script.write("roster presence-lobby")
+    script.wait_for("roster m_7 m_7,m_8")
+    other.close()
+    assert json.loads(script.wait_for("presence-lobby bird:member_removed (.*)")[1])["member_id"] == "m_8"
+    script.write("roster presence-lobby")
+    script.wait_for("roster m_7 m_7")
+
+
+def test_a_slow_queue_makes_reading_pause_and_loses_nothing(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", "queue_records_max=100")
+    script.write("subscribe orders")
+    script.wait_for("orders bird:subscription_succeeded .*")
+    script.write("block")
+    count = 3_000
+    for number in range(count):
+        edge.publish("tick", ["orders"], number)
+
+    def has_paused() -> bool:
+        script.write("statistics")
+        paused = script.wait_for(r"pauses (\d+) waiting (\d+)")
+        return int(paused[1]) > 0 and int(paused[2]) >= 100
+
+    edge.wait_for(has_paused, what="the client to pause")
+    script.write("unblock")
+    for number in range(count):
+        assert script.wait_for(r"orders tick (.*)")[1] == str(number)
+
+
+def test_payloads_keep_their_bytes(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script")
+    script.write("subscribe orders")
+    script.wait_for("orders bird:subscription_succeeded .*")
+    for text in ("12345678901234567890.123456789", '{"a": [1e400, -0 ]}', '"ready"', "null", "true"):
+        frame = {"event": "raw", "channel": "orders", "data": text}
+        edge.inject_text(json.dumps(frame))
+        assert script.wait_for("orders raw (.*)")[1] == text
+    edge.inject_text('{"event":"raw","channel":"orders","data":"no JSON"}')
+    script.wait_for('orders raw "no JSON"')
+    edge.inject_text('{"event":"raw","channel":"orders"}')
+    script.wait_for("orders raw -")
+
+
+def test_trigger(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", f"auth={edge.auth_endpoint}")
+    script.write("subscribe private-ledger")
+    script.wait_for("private-ledger bird:subscription_succeeded .*")
+    script.write('trigger private-ledger client-x {"on":true}')
+    script.wait_for("triggered true")
+    received = edge.wait_for_received("client-x")
+    assert json.loads(received[0].text or "") == {
+        "event": "client-x",
+        "channel": "private-ledger",
+        "data": {"on": True},
+    }
+    script.write("trigger private-ledger x")
+    script.wait_for("refused .*client-.*")
+    script.write("disconnect")
+    script.wait_for("state connected disconnected")
+    script.write("trigger private-ledger client-x")
+    script.wait_for("triggered false")
+    script.write("connect")
+    success = json.loads(script.wait_for("private-ledger bird:subscription_succeeded (.*)")[1])
+    assert success["is_resubscribe"] is True
+
+
+def test_a_bad_name_fails_on_the_channel_and_on_the_client(run: RunSwift) -> None:
+    script = run("swift-script")
+    script.wait_for("state connecting connected")
+    script.write("subscribe #bad")
+    lines = {script.wait_for(r"(error 0|#bad bird:subscription_error) .*channel name.*")[1] for _ in range(2)}
+    assert lines == {"error 0", "#bad bird:subscription_error"}
+    script.write("state")
+    script.wait_for(r"is connected [\d.]+")
+
+
+def test_a_released_client_closes_its_connection(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script")
+    script.write("subscribe orders")
+    script.wait_for("orders bird:subscription_succeeded .*")
+    script.write("release")
+    script.wait_for("released")
+    edge.wait_for_connections(0)
+    script.end_input()
+    assert script.wait() == 0
+
+
+def test_close(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", f"member_auth={edge.member_auth_endpoint}")
+    script.write("signin")
+    script.wait_for(r'signin m_7 \{"name": ?"Noor"\}')
+    script.write("member")
+    script.wait_for("is m_7")
+    script.write("close")
+    script.wait_for("closed")
+    edge.wait_for_connections(0)
+    script.write("signin")
+    script.wait_for("no signin .*closed.*")
+    script.write("close")
+    script.wait_for("close: .*closed.*")
