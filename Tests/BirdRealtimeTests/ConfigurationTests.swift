@@ -1,5 +1,6 @@
 import BirdRealtime
 import Foundation
+import Synchronization
 import Testing
 
 /// Clients that never get as far as a connection: nothing here opens a socket.
@@ -127,6 +128,26 @@ struct ConfigurationTests {
         }
         #expect(client == nil)
         #expect(witness == nil)
+    }
+
+    @Test func aClientMayBeReleasedByItsOwnHandler() async {
+        final class Owner: Sendable {
+            let bird: Mutex<BirdRealtime?>
+
+            init(_ bird: BirdRealtime) {
+                self.bird = Mutex(bird)
+            }
+        }
+        let owner = Owner(idleClient())
+        weak let bird = owner.bird.withLock { $0 }
+        let _: RealtimeError = await first { told in
+            bird?.onError { error in
+                owner.bird.withLock { $0 = nil }
+                told(error)
+            }
+            bird?.subscribe("two words")
+        }
+        #expect(bird == nil)
     }
 
     @Test func signinNeedsAnAuthorizerAndAConnection() async {

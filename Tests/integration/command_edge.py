@@ -1,11 +1,11 @@
 """The edge for the cases of the C harness: it grants every signature and obeys client events on `private-control`.
 
-  client-emit   data is a text message, or a list of them: sent back byte for byte, in one write
-  client-drop   ends the connection without a close frame
-  client-reset  the same with RST
-  client-close  data is the close code
-  client-deaf   stops reading
-  others        ignored
+client-emit   data is a text message, or a list of them: sent back byte for byte, in one write
+client-drop   ends the connection without a close frame
+client-reset  the same with RST
+client-close  data is the close code
+client-deaf   stops reading
+others        ignored
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def _roster(member_data: str | None) -> dict[str, object]:
     return {"presence": {"ids": list(roster), "hash": roster, "count": len(roster)}}
 
 
-if __name__ == "__main__":  # for a debugger, valgrind or a case by hand: prints HOST:PORT and serves until its stdin ends
+if (
+    __name__ == "__main__"
+):  # for a debugger, valgrind or a case by hand: prints HOST:PORT and serves until its stdin ends
     import sys
 
     with CommandEdge() as edge:

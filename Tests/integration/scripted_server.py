@@ -282,6 +282,7 @@ class ScriptedServer:
     def __init__(self, tls: ssl.SSLContext | None = None, backlog: int = 128) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=backlog)
         self.tls = tls
+        self._accepted: list[Connection] = []  # a test that forgets a connection does not end it
 
     @property
     def port(self) -> int:
@@ -299,7 +300,8 @@ class ScriptedServer:
         except TimeoutError:
             raise AssertionError("no connection came") from None
         sock.settimeout(DEADLINE_S)
-        return Connection(self.tls.wrap_socket(sock, server_side=True) if self.tls else sock)
+        self._accepted.append(Connection(self.tls.wrap_socket(sock, server_side=True) if self.tls else sock))
+        return self._accepted[-1]
 
     def is_left_alone_for(self, seconds: float) -> bool:
         """Whether nobody connects for so long: for dials that must not happen, there is nothing to wait for."""
@@ -315,6 +317,8 @@ class ScriptedServer:
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)  # wakes a thread that is accepting
         self.listener.close()
+        for connection in self._accepted:
+            connection.close()
 
     def __enter__(self) -> ScriptedServer:
         return self

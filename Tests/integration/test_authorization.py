@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -195,8 +196,8 @@ def test_missing_endpoint_is_the_channels_error(server: ScriptedServer, connect:
     assert failed["will_retry"] == 0
     assert "auth_endpoint" in failed["message"]
     client.wait_for("completion", tag=4)
-    client.do("signin", 5, 0)
-    assert "member_auth_endpoint" in client.wait_for("completion", tag=5)["message"]
+    refused = client.call("signin", 5, 0)
+    assert (refused["status"], refused["field"]) == ("BIRD_ERR_VALUE", "member_auth_endpoint")
     assert connection.is_silent_for(0.2)
 
 
@@ -212,10 +213,8 @@ def test_answer_for_a_lost_connection_is_dropped(
     second.establish("2.2")
     fresh = auth.accept()
     assert fresh.read_post()[1]["connection_id"] == "2.2"
-    try:
+    with contextlib.suppress(OSError):  # the client may have given it up already
         slow.respond(200, json.dumps({"auth": "key:stale"}))
-    except OSError:
-        pass  # the client may have given it up already
     fresh.respond(200, json.dumps({"auth": "key:fresh"}))
     second.join("private-ledger", auth="key:fresh")
     client.wait_for("subscribed")
@@ -230,10 +229,8 @@ def test_unsubscribe_while_authorizing_sends_nothing(
     post = auth.accept()
     post.read_post()
     client.do("unsubscribe", "private-ledger")
-    try:
+    with contextlib.suppress(OSError):
         post.respond(200, GRANTED)
-    except OSError:
-        pass
     assert connection.is_silent_for(0.3)
 
 
@@ -245,7 +242,7 @@ def test_channels_are_authorized_side_by_side(
         client.do("subscribe", name, 0)
     waiting = [auth.accept() for _ in range(8)]  # at most 8 at once
     assert auth.is_left_alone_for(0.2)
-    asked = []
+    asked: list[str] = []
     while len(asked) < len(names):
         post = waiting.pop(0)
         asked.append(post.read_post()[1]["channel_name"])
@@ -254,6 +251,4 @@ def test_channels_are_authorized_side_by_side(
             waiting.append(auth.accept())
         connection.send_text(succeeded(connection.read_frame().json["data"]["channel"]))
     assert sorted(asked) == sorted(names)
-    for name in names:
-        assert client.wait_for("subscribed")["channel"] in names
-    assert len(client.all("subscribed")) == len(names)
+    assert sorted(client.wait_for("subscribed")["channel"] for _ in names) == sorted(names)

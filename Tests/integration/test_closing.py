@@ -79,9 +79,7 @@ def test_invalid_utf8_is_answered_with_1007(server: ScriptedServer, connect: Sta
 
 
 @pytest.mark.parametrize("shape", ["announced", "fragmented"])
-def test_message_over_the_limit_is_answered_with_1009(
-    server: ScriptedServer, connect: StartClient, shape: str
-) -> None:
+def test_message_over_the_limit_is_answered_with_1009(server: ScriptedServer, connect: StartClient, shape: str) -> None:
     limit = 4096
     client = connect(server, message_bytes_max=limit)
     client.do("subscribe", "orders", 0)

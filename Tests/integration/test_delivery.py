@@ -44,9 +44,9 @@ def test_bytes_behind_the_101_are_not_lost(server: ScriptedServer, connect: Star
         with server.accept() as connection:
             connection.upgrade(first[:cut])
             connection.send(first[cut:] + frame(PING, b"%d" % number))
-            connection.expect_subscribe("orders")
-            pong = connection.read_frame()
-            assert (pong.opcode, pong.payload) == (PONG, b"%d" % number)
+            answers = [connection.read_frame(), connection.read_frame()]
+            assert sorted(answer.opcode for answer in answers) == [TEXT, PONG]
+            assert b"%d" % number in [answer.payload for answer in answers]
         assert client.wait_for_state("connected")["connection_id"] == f"{number}.1"
 
 

@@ -29,7 +29,14 @@ def edge() -> Iterator[EdgeServer]:
 
 @pytest.fixture
 def sdk(edge: EdgeServer) -> Iterator[Bird]:
-    with Bird(api_key=edge.api_key, base_url=edge.base_url) as client:
+    client = Bird(
+        api_key=edge.api_key,
+        base_url=edge.base_url,
+        realtime_key=edge.app_key,
+        realtime_secret=edge.app_secret,
+        max_retries=0,
+    )
+    with client:
         yield client
 
 
@@ -50,7 +57,10 @@ def test_subscribe(edge: EdgeServer, sdk: Bird, run: RunExample) -> None:
     example.wait_for("connected .*")
     example.wait_for("subscribed to orders")
     sdk.realtime.publish(edge.app_id, event="stock.moved", channels=["orders", "news"], data={"sku": "A-19", "left": 4})
-    assert example.wait_for(r"orders: stock\.moved (.*)")[1] in ('{"sku":"A-19","left":4}', '{"sku": "A-19", "left": 4}')
+    assert example.wait_for(r"orders: stock\.moved (.*)")[1] in (
+        '{"sku":"A-19","left":4}',
+        '{"sku": "A-19", "left": 4}',
+    )
     edge.drop_connections()
     example.wait_for("unavailable .*")
     example.wait_for("subscribed to orders again")

@@ -118,7 +118,9 @@ def test_signin_and_the_member_channel(server: ScriptedServer, auth: ScriptedSer
     assert head.startswith("POST /bird/auth/member HTTP/1.1\r\n")
     assert body == {"connection_id": "4242.1357"}
     member_data = '{"member_id":"m_7", "member_info":{"name":"Noor"}}'
-    post.respond(200, '{"auth":"key:sig","member_data":"{\\"member_id\\":\\"m_7\\", \\"member_info\\":{\\"name\\":\\"Noor\\"}}"}')
+    post.respond(
+        200, '{"auth":"key:sig","member_data":"{\\"member_id\\":\\"m_7\\", \\"member_info\\":{\\"name\\":\\"Noor\\"}}"}'
+    )
     connection.expect({"event": "bird:signin", "data": {"auth": "key:sig", "member_data": member_data}})
     connection.send_text({"event": "bird:signin_success", "data": {"member_data": member_data}})
     connection.join("#server-to-user-m_7")
@@ -127,7 +129,7 @@ def test_signin_and_the_member_channel(server: ScriptedServer, auth: ScriptedSer
     client.wait_for("completion", tag=8, operation="signin", status="BIRD_OK")
     connection.send_text(event("parcel.left", "#server-to-user-m_7", {"parcel": "P-55"}))
     parcel = client.wait_for("event", event="parcel.left")
-    assert (parcel["channel"], parcel["data"]) == ("#server-to-user-m_7", '{"parcel": "P-55"}')
+    assert (parcel["channel"], parcel["data"]) == ("#server-to-user-m_7", '{"parcel":"P-55"}')
     assert connection.is_silent_for(0.2)
 
 

@@ -22,9 +22,7 @@ def names(needs: str) -> list[str]:
 
 
 def run(*arguments: str) -> None:
-    done = subprocess.run(
-        [HARNESS, *arguments], capture_output=True, text=True, timeout=3 * DEADLINE_S, check=False
-    )
+    done = subprocess.run([HARNESS, *arguments], capture_output=True, text=True, timeout=3 * DEADLINE_S, check=False)
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
 
 

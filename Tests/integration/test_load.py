@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from paths import HARNESS, PROGRAMS
@@ -15,7 +15,7 @@ from scripted_server import DEADLINE_S
 from bird_realtime.testing import EdgeServer
 
 
-def test_a_thousand_clients_share_one_reactor(record_property: pytest.RecordProperty) -> None:
+def test_a_thousand_clients_share_one_reactor(record_property: Callable[[str, object], None]) -> None:
     with EdgeServer() as edge:
         program = Program([HARNESS, "many_clients_share_one_reactor", edge.ws_host, edge.app_key, "1000"])
         try:
@@ -42,9 +42,7 @@ def test_loop_mode_allocates_nothing(flood_port: int) -> None:
     """100 000 events, after 20 000 that warm up."""
     command = [PROGRAMS / "client_loop", str(flood_port), "256", "20000", "100000"]
     environment = {**os.environ, "LD_PRELOAD": str(PROGRAMS / "count_alloc.so")}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=2 * DEADLINE_S, check=False
-    )
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=2 * DEADLINE_S, check=False)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert figures["events"] == 100_000

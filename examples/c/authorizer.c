@@ -11,9 +11,12 @@
  * needs MEMBER_DATA as well, behind a blank, and the signature of CONNECTION_ID:CHANNEL:MEMBER_DATA.
  */
 #include <birdrealtime.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static sem_t refused;
 
 static void check(bird_status status, bird_error **error) {
     if (status != BIRD_OK) {
@@ -48,6 +51,15 @@ static void on_request(const bird_record *record, void *user_data) {
     }
 }
 
+static void on_state(const bird_record *record, void *user_data) {
+    (void)user_data;
+    const bird_state_change *change = record->detail;
+    printf("%s %s\n", bird_state_name(change->current), change->reason_text);
+    if (change->current == BIRD_STATE_FAILED) {
+        sem_post(&refused);
+    }
+}
+
 static void on_subscribed(const bird_record *record, void *user_data) {
     (void)user_data;
     printf("subscribed to %s\n", record->channel_name);
@@ -71,6 +83,7 @@ int main(int count, char **arguments) {
     }
     const char *edge = arguments[2];
     setvbuf(stdout, NULL, _IOLBF, 0);
+    sem_init(&refused, 0, 0);
 
     bird_error *error = NULL;
     bird_options *options = NULL;
@@ -85,6 +98,7 @@ int main(int count, char **arguments) {
 
     uint64_t binding;
     bird_channel *channel = NULL;
+    check(bird_client_observe(client, 1u << BIRD_RECORD_STATE, on_state, NULL, NULL, &binding, &error), &error);
     check(bird_client_observe(client, 1u << BIRD_RECORD_REQUEST, on_request, NULL, NULL, &binding, &error), &error);
     check(bird_client_subscribe(client, arguments[3], 0, &channel, &error), &error);
     check(bird_channel_bind(channel, "bird:subscription_succeeded", on_subscribed, NULL, NULL, &binding, &error),
@@ -93,7 +107,7 @@ int main(int count, char **arguments) {
     check(bird_channel_bind(channel, NULL, on_event, NULL, NULL, &binding, &error), &error);
     check(bird_client_connect(client, &error), &error);
 
-    check(bird_client_wait(client, BIRD_STATE_FAILED, -1), &error);
+    sem_wait(&refused);
     bird_channel_release(channel);
     bird_client_destroy(client);
     return 0;

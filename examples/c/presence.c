@@ -5,8 +5,10 @@
  *     presence APP_KEY EDGE AUTH_ENDPOINT TOKEN CHANNEL
  *
  * EDGE is a region (us1, eu1), or host:port of a local edge. The endpoint learns who asks from the header
- * "Authorization: Bearer TOKEN"; a local edge takes a member id as the token. The program has a poll loop of its own: the library tells it
- * through a file descriptor that records wait, and the handlers run on this thread when it dispatches them.
+ * "Authorization: Bearer TOKEN"; a local edge takes a member id as the token.
+ *
+ * The program has a poll loop of its own: the library tells it through a file descriptor that records wait, and the handlers
+ * run on this thread when it dispatches them.
  */
 #include <birdrealtime.h>
 #include <poll.h>

@@ -8,11 +8,14 @@
  * "Authorization: Bearer TOKEN"; a local edge takes a member id as the token.
  */
 #include <birdrealtime.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SIGNIN_TAG 1
+
+static sem_t refused;
 
 static void check(bird_status status, bird_error **error) {
     if (status != BIRD_OK) {
@@ -28,6 +31,9 @@ static void on_state(const bird_record *record, void *user_data) {
     (void)user_data;
     const bird_state_change *change = record->detail;
     printf("%s %s\n", bird_state_name(change->current), change->reason_text);
+    if (change->current == BIRD_STATE_FAILED) {
+        sem_post(&refused);
+    }
 }
 
 /* The end of the one call that main makes. */
@@ -58,6 +64,7 @@ int main(int count, char **arguments) {
     }
     const char *edge = arguments[2];
     setvbuf(stdout, NULL, _IOLBF, 0);
+    sem_init(&refused, 0, 0);
 
     bird_error *error = NULL;
     bird_options *options = NULL;
@@ -92,7 +99,7 @@ int main(int count, char **arguments) {
     check(bird_client_connect(client, &error), &error);
     check(bird_client_signin(client, 0, SIGNIN_TAG, &error), &error);
 
-    check(bird_client_wait(client, BIRD_STATE_FAILED, -1), &error);
+    sem_wait(&refused);
     bird_channel_release(member);
     bird_client_destroy(client);
     return 0;

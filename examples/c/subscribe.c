@@ -6,9 +6,12 @@
  * EDGE is a region (us1, eu1), or host:port of a local edge.
  */
 #include <birdrealtime.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static sem_t refused;
 
 static void check(bird_status status, bird_error **error) {
     if (status != BIRD_OK) {
@@ -24,6 +27,9 @@ static void on_state(const bird_record *record, void *user_data) {
     (void)user_data;
     const bird_state_change *change = record->detail;
     printf("%s %s\n", bird_state_name(change->current), change->reason_text);
+    if (change->current == BIRD_STATE_FAILED) {
+        sem_post(&refused);
+    }
 }
 
 static void on_subscribed(const bird_record *record, void *user_data) {
@@ -44,6 +50,7 @@ int main(int count, char **arguments) {
     }
     const char *edge = arguments[2];
     setvbuf(stdout, NULL, _IOLBF, 0);
+    sem_init(&refused, 0, 0);
 
     bird_error *error = NULL;
     bird_options *options = NULL;
@@ -66,7 +73,7 @@ int main(int count, char **arguments) {
     check(bird_client_connect(client, &error), &error);
 
     /* Drops are repaired by the library: the channel is subscribed again without a call. Only a refusal is final. */
-    check(bird_client_wait(client, BIRD_STATE_FAILED, -1), &error);
+    sem_wait(&refused);
     bird_channel_release(channel);
     bird_client_destroy(client);
     return 0;
