@@ -18,7 +18,7 @@ package final class RecordQueue: @unchecked Sendable {
     private var heldCount = 0
     private var isWoken = false
     /// nil: the thread pool consumes, and is told through `onReady`.
-    package let fd: Int32
+    package private(set) var fd: Int32
     private let onReady: (@Sendable () -> Void)?
     package private(set) var handle: UInt = 0
 
@@ -68,8 +68,13 @@ package final class RecordQueue: @unchecked Sendable {
     /// True if nothing uses the queue any more; its handle is then gone.
     package func retire() -> Bool {
         monitor.withLock {
-            guard clientCount == 0, heldCount == 0, consumer == nil else { return false }
-            return Handles.release(handle, .queue)
+            guard clientCount == 0, heldCount == 0, consumer == nil, Handles.release(handle, .queue) else {
+                return false
+            }
+            // At once: a channel reference that is still held keeps the client, and so this object.
+            System.closeFD(fd)
+            fd = -1
+            return true
         }
     }
 
