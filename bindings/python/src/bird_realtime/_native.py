@@ -28,16 +28,12 @@ def text_argument(value: object, field: str) -> bytes:
         raise InvalidArgument(f"{field} is not valid Unicode: {error}", field=field) from error
 
 
-class Batch:
-    """Records taken from the queue. They stay valid until the release; taking one up again goes on where it stopped."""
+class _Batch:
+    """The outputs of bird_queue_drain."""
 
-    def __init__(self, native: Native, handle: c_void_p, records: Iterator[tuple[int, ...]]) -> None:
-        self._native = native
-        self._handle = handle
-        self.records = records
-
-    def release(self) -> None:
-        self._native.lib.bird_batch_release(self._handle)
+    def __init__(self) -> None:
+        self.handle, self.records, self.count, self.stride = c_void_p(), c_void_p(), c_size_t(), c_size_t()
+        self.outputs = tuple(byref(output) for output in (self.handle, self.records, self.count, self.stride))
 
 
 class Native:
@@ -51,6 +47,8 @@ class Native:
         self.queue = c_void_p()
         self.is_destroyed = False
         self._channels: dict[int, c_void_p] = {}
+        self._batch = _Batch()
+        self._records: Iterator[tuple[int, ...]] | None = None
         settings = c_void_p()
         self.check(self.lib.bird_options_create(byref(settings)))
         try:
@@ -165,13 +163,27 @@ class Native:
     def wake(self) -> None:
         self.lib.bird_queue_wake(self.queue)
 
-    def take(self) -> Batch | None:
-        """The oldest batch that waits, if any."""
-        batch, records, count, stride = c_void_p(), c_void_p(), c_size_t(), c_size_t()
-        self.check(self.lib.bird_queue_drain(self.queue, byref(batch), byref(records), byref(count), byref(stride)))
-        if not batch:
-            return None
-        return Batch(self, batch, _records.decode(records.value or 0, count.value, stride.value))
+    def take(self) -> Iterator[tuple[int, ...]] | None:
+        """The records of the oldest batch that waits, if any; the same iterator until release().
+
+        What C has written and what is still to be iterated are kept here, so that a Ctrl-C in between loses nothing.
+        """
+        batch = self._batch
+        if not batch.handle:
+            self._records = None
+            self.check(self.lib.bird_queue_drain(self.queue, *batch.outputs))
+            if not batch.handle:
+                return None
+        if self._records is None:
+            self._records = _records.decode(batch.records.value or 0, batch.count.value, batch.stride.value)
+        return self._records
+
+    def release(self) -> None:
+        """The records of the batch have been dealt with."""
+        handle = c_void_p(self._batch.handle.value)
+        # Before it is invalid: a Ctrl-C in between may leak the batch, but never have it used again.
+        self._batch.handle.value = None
+        self.lib.bird_batch_release(handle)
 
     def answer(self, request: int, auth: str, member_data: str | None, shared_secret: str | None) -> int:
         def optional(value: str | None) -> bytes | None:
@@ -190,6 +202,8 @@ class Native:
         """Ends the client at once. Nothing else may be draining the queue."""
         if not self.is_destroyed:
             self.is_destroyed = True
+            if self._batch.handle:
+                self.release()
             for channel in list(self._channels.values()):
                 self.give_back(channel)
             self.lib.bird_client_destroy(self.client)

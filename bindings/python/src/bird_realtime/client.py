@@ -133,20 +133,22 @@ class BirdRealtime(GloballyBindable):
             if self._is_closed:
                 return
             self._is_closed = True
-        self._finalizer.detach()
-        lib, client = self._native.lib, self._native.client
         deadline = time.monotonic() + timeout
+        try:
+            self._close_connection(deadline)
+        finally:
+            self._delivery.end(max(0.0, deadline - time.monotonic()))
+        self._finalizer.detach()
+
+    def _close_connection(self, deadline: float) -> None:
+        lib, client = self._native.lib, self._native.client
         if self._delivery.is_in_handler:
             lib.bird_client_close(client, 0)
             with self._lock:
                 self._router.silence()
-            self._delivery.end(0)
-            return
-        try:
-            self._flush(timeout)
+        else:
+            self._flush(_left_ms(deadline) / 1000)
             lib.bird_client_close(client, min(CLOSE_ANSWER_MS, _left_ms(deadline)))
-        finally:
-            self._delivery.end(max(0.0, deadline - time.monotonic()))
 
     def __enter__(self) -> BirdRealtime:
         return self
@@ -218,8 +220,11 @@ class BirdRealtime(GloballyBindable):
 
     def run_forever(self) -> None:
         """Runs handlers on the calling thread until the client is closed. ConnectionFailed: the edge refused it."""
-        with self._delivery.thread_paused():
+        try:
+            self._delivery.pause_thread()
             self._wait(self._is_over, None)
+        finally:
+            self._delivery.resume_thread()
         failure = self._ended()
         if failure is not None:
             raise failure

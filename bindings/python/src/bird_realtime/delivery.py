@@ -18,11 +18,11 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import get_ident
 from typing import Callable
 
-from ._native import Batch, Native
+from ._native import Native
+from ._signal import Signal
 from .errors import BirdRealtimeError, CalledInHandler, ForkedClient, QueueFull
 from .router import Router
 from .stream import Buffer
@@ -60,14 +60,14 @@ class Delivery:
         self._native = native
         self._router: Callable[[], Router | None] = weakref.ref(router)
         self._buffers: tuple[Buffer, ...] = ()
-        self._turn = threading.Lock()
-        self._owner: int | None = None
-        self._batch: Batch | None = None
+        self._buffers_lock = threading.RLock()
+        # Reentrant only because a thread can ask whether it has it by giving it back.
+        self._turn = threading.RLock()
+        self._handler_thread: int | None = None
         self._posted: deque[Callable[[], None]] = deque()
-        # Its lock is reentrant: a garbage collection, and with it abandon(), can run at any point of any thread.
-        self._progress = threading.Condition()
-        self._may_run = threading.Event()
-        self._may_run.set()
+        self._progress = Signal()
+        self._resumed = Signal()
+        self._is_paused = False
         self._is_ending = False
         self._thread: threading.Thread | None = None
         _living.add(self)
@@ -80,8 +80,8 @@ class Delivery:
 
     @property
     def is_in_handler(self) -> bool:
-        """True on the delivering thread, which runs code of the program only in handlers and authorizers."""
-        return self._owner == get_ident()
+        """True inside a handler or an authorizer of this client."""
+        return self._handler_thread == get_ident()
 
     @property
     def is_forked(self) -> bool:
@@ -104,9 +104,7 @@ class Delivery:
             if any(buffer.is_full and buffer.consumer == get_ident() for buffer in self._buffers):
                 raise QueueFull("an event stream of this thread is full; take its events before waiting for others")
             if not self._deliver_slice(slice_ms):
-                with self._progress:
-                    if not is_done():
-                        self._progress.wait(slice_ms / 1000)
+                self._progress.wait(is_done, slice_ms / 1000)
         return True
 
     def post(self, work: Callable[[], None]) -> None:
@@ -118,36 +116,38 @@ class Delivery:
 
     def add_buffer(self, buffer: Buffer) -> None:
         """From now on delivery pauses while this buffer is full."""
-        with self._progress:
+        with self._buffers_lock:
             self._buffers = (*self._buffers, buffer)
 
     def remove_buffer(self, buffer: Buffer) -> None:
-        with self._progress:
+        with self._buffers_lock:
             self._buffers = tuple(each for each in self._buffers if each is not buffer)
 
     # --------------------------------------------------------------------------------------------- delivering ----
 
-    @contextmanager
-    def thread_paused(self) -> Iterator[None]:
-        """Keeps the dispatcher thread from delivering, so that the calling thread does."""
-        self._may_run.clear()
+    def pause_thread(self) -> None:
+        """Keeps the dispatcher thread from delivering, so that calling threads do."""
+        self._is_paused = True
         self._native.wake()
-        try:
-            yield
-        finally:
-            self._may_run.set()
+
+    def resume_thread(self) -> None:
+        self._is_paused = False
+        self._resumed.announce()
 
     def _run(self) -> None:
         """The dispatcher thread."""
         while not self._is_ending:
-            self._may_run.wait()
-            self._turn.acquire()
-            self._owner = get_ident()
-            while self._may_run.is_set() and not self._is_ending:
-                self._deliver_safely(-1)
-            while self._is_ending and self._deliver_safely(0):
+            with self._turn:
+                while not self._is_paused and not self._is_ending:
+                    self._deliver_safely(-1)
+            self._progress.announce()
+            while self._is_paused and not self._is_ending:
+                self._resumed.wait(lambda: not self._is_paused or self._is_ending)
+        with self._turn:
+            while self._deliver_safely(0):
                 pass
-            self._release_turn()
+            self._native.destroy()
+        self._progress.announce()
 
     def _deliver_safely(self, timeout_ms: int) -> bool:
         """Delivers on the dispatcher thread, which no handler may end, not even by sys.exit()."""
@@ -165,66 +165,66 @@ class Delivery:
                 router.errors.report(error, "a record")
             return True
         finally:
-            self._announce()
+            self._progress.announce()
 
     def _deliver_slice(self, timeout_ms: int) -> bool:
         """Takes the turn for one round on the calling thread; False: another thread has it."""
-        if not self._turn.acquire(blocking=False):
-            return False
-        self._owner = get_ident()
+        has_turn = False
         try:
-            self._deliver(timeout_ms)
-            while self._is_ending and self._deliver(0):
-                pass
+            has_turn = self._turn.acquire(blocking=False)
+            if has_turn:
+                self._deliver(timeout_ms)
+                if self._is_ending:
+                    while self._deliver(0):
+                        pass
+                    self._native.destroy()
         finally:
-            self._release_turn()
-        return True
-
-    def _release_turn(self) -> None:
-        if self._is_ending:
-            self._destroy()
-        self._owner = None
-        self._turn.release()
-        self._announce()
+            # Nothing may come before the release, and has_turn cannot be relied on: Ctrl-C comes anywhere.
+            try:
+                self._turn.release()
+            except RuntimeError:
+                has_turn = False
+        self._progress.announce()
+        return has_turn
 
     def _deliver(self, timeout_ms: int) -> bool:
-        """One round: what was posted, then one batch, waiting at most this long for it. False: nothing came."""
+        """One round: what was posted and one batch, waiting at most this long for it. False: nothing came."""
         posted = len(self._posted)
-        for _ in range(posted):
-            self._posted.popleft()()
-        if self._batch is None:
-            self._batch = self._take(timeout_ms)
-        if self._batch is None:
-            return posted > 0
-        router = self._router()
-        if router is not None:
-            router.deliver(self._batch.records)
-        self._batch.release()
-        self._batch = None
-        return True
+        records = self._take(0 if posted else timeout_ms)
+        try:
+            self._handler_thread = get_ident()
+            for _ in range(posted):
+                self._posted.popleft()()
+            router = self._router()
+            if records is not None and router is not None:
+                router.deliver(records)
+        finally:
+            self._handler_thread = None
+        if records is not None:
+            self._native.release()
+        return records is not None or posted > 0
 
-    def _take(self, timeout_ms: int) -> Batch | None:
+    def _take(self, timeout_ms: int) -> Iterator[tuple[int, ...]] | None:
         if self._native.is_destroyed:
             return None
-        if any(buffer.is_full for buffer in self._buffers):
-            with self._progress:
-                self._progress.wait((WAIT_SLICE_MS if timeout_ms < 0 else min(timeout_ms, WAIT_SLICE_MS)) / 1000)
+        if self._is_blocked():
+            slice_ms = WAIT_SLICE_MS if timeout_ms < 0 else min(timeout_ms, WAIT_SLICE_MS)
+            self._progress.wait(lambda: not self._is_blocked(), slice_ms / 1000)
             return None
-        batch = self._native.take()
-        if batch is not None or timeout_ms == 0:
-            return batch
-        return self._native.take() if self._native.wait(timeout_ms) else None
+        records = self._native.take()
+        if records is None and timeout_ms != 0 and self._native.wait(timeout_ms):
+            records = self._native.take()
+        return records
 
-    def _announce(self) -> None:
-        with self._progress:
-            self._progress.notify_all()
+    def _is_blocked(self) -> bool:
+        return any(buffer.is_full for buffer in self._buffers)
 
     # ------------------------------------------------------------------------------------------------- ending ----
 
     def end(self, timeout: float) -> None:
         """Delivers what is left and destroys the native client; from a handler, after it has returned."""
         self._is_ending = True
-        self._may_run.set()
+        self.resume_thread()
         self._native.wake()
         if self.is_in_handler:
             return
@@ -233,8 +233,7 @@ class Delivery:
             if self._thread is not None:
                 self._thread.join(deadline - time.monotonic())
             elif not self._deliver_slice(0):
-                with self._progress:
-                    self._progress.wait(WAIT_SLICE_MS / 1000)
+                self._progress.wait(lambda: self._native.is_destroyed, WAIT_SLICE_MS / 1000)
         if not self._native.is_destroyed:
             logger.warning("A handler is still running %s s after close(); the client ends when it returns.", timeout)
 
@@ -244,21 +243,15 @@ class Delivery:
         self._posted.clear()
         self._is_ending = True
         if self._native.is_forked:
-            self._destroy()
+            self._native.destroy()
             return
-        self._may_run.set()
+        self.resume_thread()
         self._native.wake()
         if self._thread is None:
-            if self._turn.acquire(blocking=False):
-                self._release_turn()
+            if not self.is_in_handler:
+                self._deliver_slice(0)
         elif self._thread is not threading.current_thread():
             self._thread.join(timeout)
-
-    def _destroy(self) -> None:
-        if self._batch is not None:
-            self._batch.release()
-            self._batch = None
-        self._native.destroy()
 
 
 def _no_router() -> Router | None:

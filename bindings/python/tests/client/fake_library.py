@@ -27,6 +27,7 @@ class FakeLibrary:
         self._batches: deque[BatchMaker] = deque()
         self._held: dict[int, BatchMaker] = {}
         self._is_woken = False
+        self.waiting_thread: int | None = None
         self._handles = 100
         self._channels: dict[bytes, int] = {}
         self._names: dict[int, str] = {}
@@ -133,9 +134,11 @@ class FakeLibrary:
 
     def bird_queue_wait(self, queue: Any, timeout_ms: int) -> int:
         with self._changed:
+            self.waiting_thread = threading.get_ident()
             self._changed.wait_for(
                 lambda: self._batches or self._is_woken, None if timeout_ms < 0 else timeout_ms / 1000
             )
+            self.waiting_thread = None
             if self._batches:
                 return _abi.BIRD_OK
             self._is_woken = False

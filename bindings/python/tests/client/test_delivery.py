@@ -165,6 +165,13 @@ def eventually(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
+def has_free_turn(bird: BirdRealtime) -> bool:
+    is_free = bird._delivery._turn.acquire(blocking=False)
+    if is_free:
+        bird._delivery._turn.release()
+    return is_free
+
+
 def test_run_forever_delivers_on_the_calling_thread(
     fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], elsewhere: ThreadPoolExecutor
 ) -> None:
@@ -179,7 +186,7 @@ def test_run_forever_delivers_on_the_calling_thread(
     main = threading.get_ident()
 
     def send_when_running() -> None:
-        eventually(lambda: bird._delivery._owner == main)
+        eventually(lambda: fake.waiting_thread == main)
         send(fake, "orders", 1)
 
     future = elsewhere.submit(send_when_running)
@@ -202,11 +209,11 @@ def test_the_thread_goes_on_after_run_forever(fake: FakeLibrary, make_bird: Call
             raise KeyboardInterrupt
         arrived.set()
 
-    with bird._delivery.thread_paused():
-        eventually(lambda: bird._delivery._owner is None)
-        send(fake, "orders", "interrupt", "rest")
-        with pytest.raises(KeyboardInterrupt):
-            bird.run_forever()
+    bird._delivery.pause_thread()
+    eventually(lambda: has_free_turn(bird))
+    send(fake, "orders", "interrupt", "rest")
+    with pytest.raises(KeyboardInterrupt):
+        bird.run_forever()
     assert arrived.wait(GENEROUS_S)
     assert names == ["MainThread", "bird-realtime"]
 

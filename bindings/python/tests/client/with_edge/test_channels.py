@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import json
+import random
+import signal
 import threading
 import warnings
 from collections.abc import Callable
@@ -238,3 +241,45 @@ def test_a_slow_handler_loses_nothing(edge: EdgeServer, connect: Connect) -> Non
     gate.set()
     eventually(lambda: len(seen) == 1_000, "all events")
     assert seen == list(range(1_000))
+
+
+@pytest.mark.parametrize("thread", [True, False])
+def test_interrupts_at_any_point(edge: EdgeServer, connect: Connect, thread: bool) -> None:
+    """Ctrl-C comes between any two instructions, here a thousand times while events keep coming."""
+    bird = connect(thread=thread)
+    seen: list[int] = []
+    orders = bird.subscribe("orders").bind("tick", lambda event: seen.append(event.data))
+    orders.wait_subscribed(GENEROUS_S)
+    is_over = threading.Event()
+
+    def publish() -> None:
+        for number in itertools.count():
+            if is_over.is_set():
+                return
+            edge.publish("tick", ["orders"], number)
+
+    random_s = random.Random(1)  # noqa: S311
+
+    def interrupted() -> None:
+        signal.setitimer(signal.ITIMER_REAL, random_s.uniform(1e-6, 1e-3))
+        bird.run_forever()
+
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    publisher = threading.Thread(target=publish)
+    publisher.start()
+    try:
+        for _ in range(1_000):
+            with pytest.raises(KeyboardInterrupt):
+                interrupted()
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+        is_over.set()
+        publisher.join()
+    events = orders.events(GENEROUS_S)
+    edge.publish("last", ["orders"])
+    while next(events).name != "last":
+        pass
+    assert seen == sorted(set(seen)), "in order and none twice"
+    assert len(seen) > 100
+    bird.close()
+    assert bird._native.is_destroyed
