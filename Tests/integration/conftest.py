@@ -5,15 +5,19 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from command_edge import CommandEdge
-from paths import CLIENT_SCRIPT, PYTHON_SOURCES, ROOT
+from paths import CLIENT_SCRIPT, PYTHON_CLIENT, PYTHON_SOURCES, ROOT
 from script_client import ScriptClient
 from scripted_server import ScriptedServer
 
 sys.path.insert(0, str(PYTHON_SOURCES))
 os.environ["PYTHONPATH"] = str(PYTHON_SOURCES)
+os.environ.setdefault("BIRDREALTIME_LIBRARY", str(ROOT / "build/lib/libbirdrealtime.so"))
+
+FACES: dict[str, list[str | Path]] = {"c": [CLIENT_SCRIPT], "python": [sys.executable, PYTHON_CLIENT]}
 
 # Only a client that cannot be reached waits long; these tests want to see the next attempt soon.
 QUICK_BACKOFF = {"backoff_base_ms": 20, "backoff_max_ms": 100, "flap_guard": 0}
@@ -47,8 +51,19 @@ def command_edge() -> Iterator[CommandEdge]:
 StartClient = Callable[..., ScriptClient]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "c_only(reason): the Python package is not asked as well")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test that starts a client runs on both faces unless it says why not."""
+    if "face" in metafunc.fixturenames:
+        is_for_c = metafunc.definition.get_closest_marker("c_only") is not None
+        metafunc.parametrize("face", ["c"] if is_for_c else list(FACES))
+
+
 @pytest.fixture
-def start() -> Iterator[StartClient]:
+def start(face: str) -> Iterator[StartClient]:
     """Starts clients that are not connected yet; at the end each must end well."""
     with ExitStack() as stack:
 
@@ -59,7 +74,7 @@ def start() -> Iterator[StartClient]:
                 "allow_insecure": 1,
                 **QUICK_BACKOFF,
             }
-            client = ScriptClient([CLIENT_SCRIPT], **{**defaults, **options})
+            client = ScriptClient(FACES[face], **{**defaults, **options})
             stack.callback(client.finish)
             assert client.created["status"] == "BIRD_OK", client.created
             return client

@@ -49,6 +49,7 @@ def test_request_and_its_use(auth: ScriptedServer, client: ScriptClient, connect
     assert client.do("roster", "presence-lobby")["members"] == "m_7 8"
 
 
+@pytest.mark.c_only("completion records")
 @pytest.mark.parametrize(
     ("status", "body"),
     [
@@ -77,6 +78,7 @@ def test_useless_answer_is_final(
     assert connection.is_silent_for(0.1)
 
 
+@pytest.mark.c_only("completion records")
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_denial_is_final_until_asked_again(
     auth: ScriptedServer, client: ScriptClient, connection: Connection, status: int
@@ -187,6 +189,7 @@ def test_endpoint_that_cannot_be_reached(server: ScriptedServer, connect: StartC
         assert (failed["error"], failed["will_retry"], failed["curl_code"]) == ("BIRD_ERR_AUTH", 1, 7)
 
 
+@pytest.mark.c_only("completion records")
 def test_missing_endpoint_is_the_channels_error(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server)
     connection = server.accept()

@@ -44,6 +44,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.c_only("what is decided in the engine alone")
 @pytest.mark.parametrize("name", BROKEN)
 def test_protocol_error_is_answered_with_1002(server: ScriptedServer, connect: StartClient, name: str) -> None:
     client = connect(server)
@@ -57,6 +58,7 @@ def test_protocol_error_is_answered_with_1002(server: ScriptedServer, connect: S
     client.wait_for_state("connected")
 
 
+@pytest.mark.c_only("what is decided in the engine alone")
 @pytest.mark.parametrize(
     "frames",
     [
@@ -129,6 +131,7 @@ def test_refused_before_the_handshake(server: ScriptedServer, connect: StartClie
     assert server.is_left_alone_for(0.3)
 
 
+@pytest.mark.c_only("what is decided in the engine alone")
 @pytest.mark.parametrize("code", [4200, 4201, 4202, 4299])
 def test_reconnect_now_does_not_wait(server: ScriptedServer, connect: StartClient, code: int) -> None:
     client = connect(server, backoff_base_ms=30_000, backoff_max_ms=30_000)
@@ -141,6 +144,7 @@ def test_reconnect_now_does_not_wait(server: ScriptedServer, connect: StartClien
     client.wait_for_state("connected")
 
 
+@pytest.mark.c_only("what is decided in the engine alone")
 @pytest.mark.parametrize("code", [4100, 4199])
 def test_over_capacity_waits_at_least_a_second(server: ScriptedServer, connect: StartClient, code: int) -> None:
     client = connect(server, backoff_base_ms=1000, backoff_max_ms=30_000)
@@ -152,6 +156,7 @@ def test_over_capacity_waits_at_least_a_second(server: ScriptedServer, connect: 
     assert 1000 <= lost["delay_ms"] <= 2000
 
 
+@pytest.mark.c_only("what is decided in the engine alone")
 @pytest.mark.parametrize("code", [1000, 1001, 1006, 1011, 3000, 4300, 4999])
 def test_other_codes_back_off(server: ScriptedServer, connect: StartClient, code: int) -> None:
     client = connect(server, backoff_base_ms=200, backoff_max_ms=200)

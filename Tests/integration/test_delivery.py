@@ -108,6 +108,7 @@ def test_many_events_in_odd_pieces(server: ScriptedServer, connect: StartClient,
         assert json.loads(client.wait_for("event")["data"])["n"] == n
 
 
+@pytest.mark.c_only("what is decided in the engine alone")
 @pytest.mark.parametrize(
     "message",
     [
@@ -175,6 +176,7 @@ def test_events_of_other_channels_are_not_delivered(server: ScriptedServer, conn
     assert client.statistic("frames_unroutable") >= 3
 
 
+@pytest.mark.c_only("the program decides when the queue is drained")
 def test_slow_consumer_pauses_reading_and_loses_nothing(server: ScriptedServer, connect: StartClient) -> None:
     bound_bytes = 256 * 1024
     client = connect(server, queue_bytes_max=bound_bytes)
@@ -197,6 +199,7 @@ def test_slow_consumer_pauses_reading_and_loses_nothing(server: ScriptedServer, 
     assert not client.all("state", current="unavailable")
 
 
+@pytest.mark.c_only("the program decides when the queue is drained")
 def test_record_bound_pauses_reading_too(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server, queue_records_max=100)
     connection = joined(server, client)
@@ -211,6 +214,7 @@ def test_record_bound_pauses_reading_too(server: ScriptedServer, connect: StartC
     assert [int(record["data"]) for record in client.all("event")] == list(range(200_000))
 
 
+@pytest.mark.c_only("the program decides when the queue is drained")
 def test_paused_consumer_still_answers_pings(server: ScriptedServer, connect: StartClient) -> None:
     """A program that does not drain is not a dead connection."""
     client = connect(server)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from conftest import StartClient
 from scripted_server import PING, PONG, ScriptedServer, event, frame, succeeded
 
 
+@pytest.mark.c_only("completion records")
 def test_subscribe_and_unsubscribe(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server)
     client.do("subscribe", "orders", 1)  # before the handshake: sent after it
@@ -25,6 +27,7 @@ def test_subscribe_and_unsubscribe(server: ScriptedServer, connect: StartClient)
     assert len(client.all("subscribed")) == 1
 
 
+@pytest.mark.c_only("completion records")
 def test_unsubscribe_before_the_frame_is_silent(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server)
     client.do("subscribe", "orders", 1)
@@ -107,6 +110,7 @@ def test_client_event_on_its_way_is_not_replayed(server: ScriptedServer, connect
     assert second.is_silent_for(0.2)
 
 
+@pytest.mark.c_only("completion records")
 def test_signin_and_the_member_channel(server: ScriptedServer, auth: ScriptedServer, connect: StartClient) -> None:
     client = connect(server, member_auth_endpoint=f"http://{auth.host}/bird/auth/member")
     client.do("signin", 7, 0)
@@ -145,6 +149,7 @@ def test_numeric_member_id_becomes_a_string(server: ScriptedServer, connect: Sta
     assert client.wait_for("signed_in")["member_id"] == "7"
 
 
+@pytest.mark.c_only("close() of the package waits differently")
 def test_close_says_goodbye_after_what_is_queued(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server, authorizer=1)
     client.do("subscribe", "private-orders", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from conftest import StartClient
 from scripted_server import PONG, ScriptedServer, event, frame, succeeded, text
 
@@ -117,6 +118,7 @@ def test_error_frame_is_reported_once_and_cancels_nothing(server: ScriptedServer
     assert client.do("state")["state"] == "connected"
 
 
+@pytest.mark.c_only("completion records")
 def test_error_frame_denies_the_only_waiting_subscribe(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server)
     client.do("subscribe", "orders", 9)

@@ -11,6 +11,8 @@ import pytest
 from conftest import StartClient
 from scripted_server import ScriptedServer, event, text
 
+pytestmark = pytest.mark.c_only("the way to a connection is the engine's, below both faces")
+
 
 def openssl(*arguments: str | Path) -> None:
     subprocess.run(["openssl", *arguments], check=True, capture_output=True)  # noqa: S607

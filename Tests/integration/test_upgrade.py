@@ -9,6 +9,8 @@ import pytest
 from conftest import StartClient
 from scripted_server import ScriptedServer, handshake, refusing_port, text
 
+pytestmark = pytest.mark.c_only("the way to a connection is the engine's, below both faces")
+
 UPGRADE_REQUEST = (
     r"GET /app/{key}\?protocol=7&client=bird-realtime&version=0\.1\.0 HTTP/1\.1\r\n"
     r"Host: {host}\r\n"

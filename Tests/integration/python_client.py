@@ -1,0 +1,212 @@
+"""client_script.c on the Python package: the same options, commands and lines, as far as the package has them.
+
+Of completions it knows those of signins. Requests come through authorizer functions that wait for `grant`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import queue
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bird_realtime import (
+    AuthorizationError,
+    BirdRealtime,
+    BirdRealtimeError,
+    Channel,
+    Event,
+    Member,
+    PresenceChannel,
+    StateChange,
+    SubscriptionFailed,
+    SubscriptionSucceeded,
+)
+from bird_realtime import _abi as abi
+
+FLAGS = ("allow_insecure", "flap_guard")
+AUTHORIZERS = ("authorizer", "member_authorizer")
+OK: dict[str, Any] = {"status": "BIRD_OK"}
+
+_output = threading.Lock()
+
+
+def say(**line: object) -> None:
+    with _output:
+        print(json.dumps(line, ensure_ascii=False), flush=True)
+
+
+def error_fields(error: BirdRealtimeError) -> dict[str, Any]:
+    return {
+        "error": error.status_name,
+        "field": error.field,
+        "message": error.message,
+        "code": error.code or 0,
+        "http_status": error.http_status or 0,
+        "curl_code": error.curl_code or 0,
+        "endpoint": error.endpoint,
+        "retriable": int(error.retriable),
+    }
+
+
+class Script:
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        options: dict[str, Any] = {}
+        headers: dict[str, str] = {}
+        for key, value in settings.items():
+            if key.startswith("header:"):
+                headers[key.removeprefix("header:")] = value
+            elif key in AUTHORIZERS:
+                options[key] = self.authorize if key == "authorizer" else self.authorize_member
+            elif key in FLAGS:
+                options[key] = value == "1"
+            else:
+                options[key] = int(value) if key.endswith(("_ms", "_max")) else value
+        self.requests: list[queue.Queue[dict[str, str]]] = []
+        self.bird = BirdRealtime(auto_connect=False, auth_headers=headers, **options)
+        self.channels: dict[str, Channel] = {}
+        connection = self.bird.connection
+        connection.bind("state_change", lambda change: self.tell_state("state", change))
+        connection.bind("connecting_in", lambda change: self.tell_state("connecting_in", change))
+        connection.bind("connection_lost", lambda _: say(record="connection_lost"))
+        connection.bind("error", lambda error: say(record="error", **error_fields(error)))
+        connection.bind("signin_error", lambda error: say(record="signin_error", **error_fields(error)))
+        connection.bind("signed_in", self.tell_member)
+        self.bird.bind_global(self.tell_event)
+        self.bird.bind("bird:subscription_succeeded", self.tell_success)
+        self.bird.bind("bird:subscription_error", self.tell_failure)
+
+    # What happens
+
+    def tell_state(self, record: str, change: StateChange) -> None:
+        say(
+            record=record,
+            previous=change.previous,
+            current=change.current,
+            reason=abi.STATUS_NAMES[change.reason],
+            close_code=change.code or 0,
+            attempt=change.attempt,
+            delay_ms=-1 if change.delay is None else round(change.delay * 1000),
+            connection_id=change.connection_id or "",
+        )
+
+    def tell_member(self, member: Member) -> None:
+        say(record="signed_in", member_id=member.member_id)
+
+    def tell_event(self, event: Event) -> None:
+        say(record="event", channel=event.channel.name, event=event.name, data=event.text)
+
+    def tell_success(self, event: SubscriptionSucceeded) -> None:
+        say(
+            record="subscribed",
+            channel=event.channel.name,
+            is_resubscribe=int(event.is_resubscribe),
+            interrupted_ms=round(event.interrupted * 1000),
+            member_count=len(event.members),
+            my_id=event.my_id or "",
+        )
+
+    def tell_failure(self, event: SubscriptionFailed) -> None:
+        say(
+            record="subscription_error",
+            channel=event.channel.name,
+            will_retry=int(event.will_retry),
+            **error_fields(event.error),
+        )
+
+    # What the library asks
+
+    def authorize(self, channel_name: str, connection_id: str) -> dict[str, str]:
+        return self.ask("channel", channel_name, connection_id)
+
+    def authorize_member(self, connection_id: str) -> dict[str, str]:
+        return self.ask("member", "", connection_id)
+
+    def ask(self, asks: str, channel_name: str, connection_id: str) -> dict[str, str]:
+        answers: queue.Queue[dict[str, str]] = queue.Queue()
+        self.requests.append(answers)
+        number = len(self.requests) - 1
+        say(record="request", request=number, asks=asks, channel_name=channel_name, connection_id=connection_id)
+        answer = answers.get()
+        if "refusal" in answer:
+            raise AuthorizationError(answer["refusal"], retriable=answer["retriable"] != "0")
+        return answer
+
+    # Commands
+
+    def grant(self, request: str, auth: str, member_data: str | None = None) -> None:
+        answer = {"auth": auth} if member_data is None else {"auth": auth, "member_data": member_data}
+        self.requests[int(request)].put(answer)
+
+    def refuse(self, request: str, retriable: str, message: str) -> None:
+        self.requests[int(request)].put({"refusal": message, "retriable": retriable})
+
+    def connect(self) -> None:
+        self.bird.connect()
+
+    def disconnect(self) -> None:
+        self.bird.disconnect()
+
+    def storm(self, threads: str) -> None:
+        callers = [threading.Thread(target=self.bird.connect) for _ in range(int(threads))]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+
+    def subscribe(self, name: str, _tag: str) -> None:
+        self.channels[name] = self.bird.subscribe(name)
+
+    def unsubscribe(self, name: str) -> None:
+        self.channels[name].unsubscribe()
+
+    def trigger(self, name: str, event: str, data: str | None = None) -> None:
+        self.channels[name].trigger(event, **({} if data is None else {"raw": data.encode()}))
+
+    def signin(self, tag: str, flags: str) -> None:
+        threading.Thread(target=self.wait_for_signin, args=(int(tag), flags != "0"), daemon=True).start()
+
+    def wait_for_signin(self, tag: int, refresh: bool) -> None:
+        status, error = "BIRD_OK", {}
+        try:
+            self.bird.signin(refresh=refresh)
+        except BirdRealtimeError as failure:
+            status, error = failure.status_name, error_fields(failure)
+        say(record="completion", tag=tag, operation="signin", status=status, **error)
+
+    def state(self) -> dict[str, Any]:
+        return {"state": self.bird.connection.state}
+
+    def roster(self, name: str) -> dict[str, Any]:
+        channel = self.channels[name]
+        assert isinstance(channel, PresenceChannel)
+        return {"members": " ".join(channel.members)}
+
+    def statistics(self) -> dict[str, Any]:
+        return self.bird.statistics()._asdict()
+
+
+def arguments_of(function: Callable[..., Any], text: str) -> list[str]:
+    """The blank-separated arguments; the last one keeps its blanks."""
+    return text.split(" ", len(inspect.signature(function).parameters) - 1) if text else []
+
+
+def main() -> None:
+    script = Script(dict(setting.split("=", 1) for setting in sys.argv[1:]))
+    say(reply="create", **OK)
+    with script.bird:
+        for line in sys.stdin:
+            command, _, rest = line.rstrip("\n").partition(" ")
+            method = getattr(script, command)
+            try:
+                fields = method(*arguments_of(method, rest)) or {}
+                say(reply=command, **OK, **fields)
+            except BirdRealtimeError as error:
+                say(reply=command, status=error.status_name, **error_fields(error))
+
+
+if __name__ == "__main__":
+    main()
