@@ -119,7 +119,7 @@ public class PrivateChannel: Channel, @unchecked Sendable {}
 public final class PresenceChannel: PrivateChannel, @unchecked Sendable {
     /// The members by id. Inside a handler this is the roster as of that event; empty while not subscribed.
     public var members: [String: Member] {
-        Dictionary(uniqueKeysWithValues: (core?.members ?? []).map { ($0.id, Member($0)) })
+        (core?.members ?? []).reduce(into: [:]) { $0[$1.id] = Member($1) }
     }
 
     /// How many members there are.
