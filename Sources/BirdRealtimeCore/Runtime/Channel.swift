@@ -9,17 +9,15 @@ package final class Channel: @unchecked Sendable {
     package let name: String
     package let kind: ChannelKind
     package let isMemberChannel: Bool
-    let nameCString: UnsafePointer<CChar>
-    let nameLength: Int
+    let hot: UnsafeMutablePointer<ChannelHot>
     let scope = BindingScope()
     private let stateValue = Atomic<Int32>(ChannelState.idle.rawValue)
-    private let tagValue = Atomic<UInt64>(0)
     private let unsubscribed = Atomic<Bool>(false)
     /// Guarded by the client's lock.
     private var roster = Roster()
     /// References that the program holds; guarded by the client's lock. The handle lives while this is not 0 or the channel is registered.
     private var references = 0
-    package private(set) var handle: UInt = 0
+    package var handle: UInt { hot.pointee.handle }
 
     init(client: Client, name: String, isMemberChannel: Bool) {
         self.client = client
@@ -30,22 +28,21 @@ package final class Channel: @unchecked Sendable {
         let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
         for (position, byte) in bytes.enumerated() { buffer[position] = CChar(bitPattern: byte) }
         buffer[bytes.count] = 0
-        nameCString = UnsafePointer(buffer)
-        nameLength = bytes.count
-        handle = Handles.register(self, as: .channel)
+        hot = .allocate(capacity: 1)
+        hot.initialize(
+            to: ChannelHot(
+                channel: .passUnretained(self), handle: Handles.register(self, as: .channel),
+                name: UnsafePointer(buffer), nameLength: UInt32(truncatingIfNeeded: bytes.count),
+                scope: scope.state))
     }
 
-    deinit { nameCString.deallocate() }
-
-    var reference: ChannelReference {
-        ChannelReference(bits: UInt64(UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())))
+    deinit {
+        hot.pointee.name.deallocate()
+        hot.deinitialize(count: 1)
+        hot.deallocate()
     }
 
-    /// The channel behind a reference that the session gave back; the driver keeps it alive.
-    @inline(__always)
-    static func at(_ reference: ChannelReference) -> Unmanaged<Channel>? {
-        UnsafeRawPointer(bitPattern: UInt(reference.bits)).map { Unmanaged<Channel>.fromOpaque($0) }
-    }
+    var reference: ChannelReference { ChannelReference(bits: UInt64(UInt(bitPattern: hot))) }
 
     package var state: ChannelState {
         if unsubscribed.load(ordering: .acquiring) { return .unsubscribed }
@@ -54,9 +51,7 @@ package final class Channel: @unchecked Sendable {
 
     func setState(_ state: ChannelState) { stateValue.store(state.rawValue, ordering: .releasing) }
 
-    @inline(__always)
-    package var tag: UInt64 { tagValue.load(ordering: .relaxed) }
-    package func setTag(_ tag: UInt64) { tagValue.store(tag, ordering: .relaxed) }
+    package func setTag(_ tag: UInt64) { hot.pointee.tag.store(tag, ordering: .relaxed) }
 
     package var isUnsubscribed: Bool { unsubscribed.load(ordering: .acquiring) }
 

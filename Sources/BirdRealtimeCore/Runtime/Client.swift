@@ -15,7 +15,7 @@ package final class Client: @unchecked Sendable {
     let authEndpoint: HTTPEndpoint?
     let memberAuthEndpoint: HTTPEndpoint?
     let lock = Monitor()
-    package private(set) var handle: UInt = 0
+    package var handle: UInt { hot.pointee.handle }
     /// nil: LOOP.
     let queue: RecordQueue?
     private var pool: DeliveryPool.Membership?
@@ -44,18 +44,14 @@ package final class Client: @unchecked Sendable {
 
     // Read without the lock.
     private let stateValue = Atomic<Int32>(ConnectionState.initialized.rawValue)
-    private let ending = Atomic<Bool>(false)
     private let closed = Atomic<Bool>(false)
-    private let namesVersionValue = Atomic<UInt32>(0)
-    let observersVersion = Atomic<UInt32>(0)
     let hasRetired = Atomic<Bool>(false)
-    let queuedBytes = Atomic<Int>(0)
-    let queuedRecords = Atomic<Int>(0)
     let isReadingPaused = Atomic<Bool>(false)
     let outboundBytes = Atomic<Int>(0)
     let counters = Counters()
 
     let scope = BindingScope()
+    let hot: UnsafeMutablePointer<ClientHot>
     /// Gone when the client has finished.
     private(set) var memberChannel: Channel?
     private(set) var dispatcher: Dispatcher! = nil
@@ -79,6 +75,8 @@ package final class Client: @unchecked Sendable {
                 "Delivery \"queue\" needs a queue: bird_options_set_queue().")
         }
         self.options = options
+        hot = .allocate(capacity: 1)
+        hot.initialize(to: ClientHot(options, scope: scope.state))
         switch options.delivery {
         case .queue: queue = options.queue
         case .thread:
@@ -92,7 +90,12 @@ package final class Client: @unchecked Sendable {
         dispatcher = Dispatcher(client: self)
         pool?.client = self
         queue?.attachClient()
-        handle = Handles.register(self, as: .client)
+        hot.pointee.handle = Handles.register(self, as: .client)
+    }
+
+    deinit {
+        hot.deinitialize(count: 1)
+        hot.deallocate()
     }
 
     // MARK: What other threads read
@@ -106,7 +109,7 @@ package final class Client: @unchecked Sendable {
 
     /// The end has begun: nothing more is delivered.
     @inline(__always)
-    var isEnding: Bool { ending.load(ordering: .relaxed) }
+    var isEnding: Bool { hot.pointee.ending.load(ordering: .relaxed) }
     package var isClosed: Bool { isEnding || closed.load(ordering: .acquiring) }
 
     package static let closedFault = Fault(BIRD_ERR_CLOSED, .argument, field: "client", "The client has been closed.")
@@ -208,7 +211,7 @@ package final class Client: @unchecked Sendable {
     }
 
     func queueClientEvent(_ channel: Channel, _ event: String, _ data: [UInt8]?) throws(Fault) {
-        let bytes = event.utf8.count + channel.nameLength + (data?.count ?? 0) + 64
+        let bytes = event.utf8.count + Int(channel.hot.pointee.nameLength) + (data?.count ?? 0) + 64
         guard outboundBytes.load(ordering: .relaxed) + bytes <= options.outboundBytesMax else {
             throw Fault(
                 BIRD_ERR_FULL, .connection, field: "outbound_bytes_max",
@@ -314,7 +317,7 @@ package final class Client: @unchecked Sendable {
             bindingNumber += 1
             let binding = Binding(number: bindingNumber, handler: handler, userData: userData, destructor: destructor)
             observers.append(Dispatcher.Observer(kinds: kinds, binding: binding))
-            observersVersion.wrappingAdd(1, ordering: .releasing)
+            hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
             return bindingNumber
         }
         guard let number else {
@@ -329,7 +332,7 @@ package final class Client: @unchecked Sendable {
         let isKnown = lock.withLock { () -> Bool in
             if let position = observers.firstIndex(where: { $0.binding.number == number }) {
                 retireLocked([observers.remove(at: position).binding])
-                observersVersion.wrappingAdd(1, ordering: .releasing)
+                hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
                 return true
             }
             let channelScope = scopeOfBinding.removeValue(forKey: number)?.scope
@@ -358,7 +361,7 @@ package final class Client: @unchecked Sendable {
                 BIRD_ERR_FULL, .argument, field: "event",
                 "More than \(InternedNames.namesMax) different event names are bound.")
         }
-        if isNew { namesVersionValue.wrappingAdd(1, ordering: .releasing) }
+        if isNew { hot.pointee.namesVersion.wrappingAdd(1, ordering: .releasing) }
         return id
     }
 
@@ -367,15 +370,15 @@ package final class Client: @unchecked Sendable {
     }
 
     @inline(__always)
-    var namesVersion: UInt32 { namesVersionValue.load(ordering: .acquiring) }
+    var namesVersion: UInt32 { hot.pointee.namesVersion.load(ordering: .acquiring) }
 
     func eventID(_ name: UnsafeRawBufferPointer) -> UInt32 {
-        lock.withLock { UInt32(truncatingIfNeeded: names.table.value(of: name)) }
+        lock.withLock { InternedNames.entry(names.table.value(of: name))?.pointee.id ?? 0 }
     }
 
-    /// A copy of the table for the reactor, valid until the version changes. The strings live as long as the client.
-    func namesSnapshot() -> (table: NameTable, strings: [UnsafePointer<CChar>], version: UInt32) {
-        lock.withLock { (names.table, names.strings, namesVersionValue.load(ordering: .acquiring)) }
+    /// A copy of the table for the reactor, valid until the version changes. The entries live as long as the client.
+    func namesSnapshot() -> (table: NameTable, version: UInt32) {
+        lock.withLock { (names.table, hot.pointee.namesVersion.load(ordering: .acquiring)) }
     }
 
     private func retireLocked(_ bindings: [Binding]) {
@@ -492,8 +495,8 @@ package final class Client: @unchecked Sendable {
 
     /// From the consumer.
     func didConsume(bytes: Int, records: Int) {
-        let left = queuedBytes.wrappingSubtract(bytes, ordering: .acquiringAndReleasing).newValue
-        let leftRecords = queuedRecords.wrappingSubtract(records, ordering: .acquiringAndReleasing).newValue
+        let left = hot.pointee.queuedBytes.wrappingSubtract(bytes, ordering: .acquiringAndReleasing).newValue
+        let leftRecords = hot.pointee.queuedRecords.wrappingSubtract(records, ordering: .acquiringAndReleasing).newValue
         if isReadingPaused.load(ordering: .acquiring), left <= options.queueBytesMax / 2,
             leftRecords <= options.queueRecordsMax / 2
         {
@@ -506,7 +509,7 @@ package final class Client: @unchecked Sendable {
     /// False if it had begun before.
     package func destroy() -> Bool {
         let reactor: Reactor? = lock.withLock {
-            guard !ending.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
+            guard !hot.pointee.ending.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
             lock.signalAll()
             return self.reactor
         }

@@ -2,20 +2,6 @@ import CBirdRealtimeABI
 import CLinux
 import Glibc
 
-/// What a connection tells its owner. Called on the reactor thread, outside of any mutation of the connection.
-protocol ConnectionOwner: AnyObject {
-    func connectionOpened(_ connection: Connection)
-    /// One text message. The bytes may be overwritten by the owner. False: stop reading, the message was not taken.
-    func connection(_ connection: Connection, message: UnsafeMutableRawBufferPointer, isValidUTF8: Bool) -> Bool
-    /// Before the messages of a read.
-    func connection(_ connection: Connection, received bytes: Int)
-    /// After the messages of one or more reads.
-    func connectionTurnEnded(_ connection: Connection)
-    func connectionEnded(_ connection: Connection, _ end: TransportEnd)
-    /// Something was written, or everything was lost.
-    func connectionWrote(_ connection: Connection, bytes: Int, clientEventCost: Int)
-}
-
 /// A WebSocket over a stream (RFC 6455, client side): upgrade, frames in, frames out, close. Reactor thread only.
 final class Connection: EventSource {
     /// Reads of one connection before others get their turn.
@@ -32,7 +18,8 @@ final class Connection: EventSource {
 
     let id: TransportID
     private let reactor: Reactor
-    private unowned(unsafe) let owner: any ConnectionOwner
+    /// Outlives the connection, and is not counted: this is on the way of every event.
+    private let driver: Unmanaged<Driver>
     private let stream: Stream
     private var phase = Phase.upgrading
     private var upgrade: UpgradeResponse
@@ -49,16 +36,24 @@ final class Connection: EventSource {
 
     init(
         id: TransportID, stream: Stream, upgrade: UpgradeResponse, unsent: ArraySlice<UInt8>, messageBytesMax: Int,
-        reactor: Reactor, owner: any ConnectionOwner
+        reactor: Reactor, owner: Driver
     ) {
         self.id = id
         self.stream = stream
         self.upgrade = upgrade
         self.reactor = reactor
-        self.owner = owner
+        driver = .passUnretained(owner)
         decoder = FrameDecoder(messageBytesMax: messageBytesMax)
         super.init()
         outbound.appendRaw(unsent)
+    }
+
+    private var owner: Driver { driver.takeUnretainedValue() }
+
+    /// False: the owner has no room for it now.
+    @inline(__always)
+    private func deliver(_ message: UnsafeMutableRawBufferPointer, isValidUTF8: Bool) -> Bool {
+        driver._withUnsafeGuaranteedRef { $0.connection(self, message: message, isValidUTF8: isValidUTF8) }
     }
 
     func start() {
@@ -193,7 +188,7 @@ final class Connection: EventSource {
     override func resume(_ now: Instant) {
         if var assembly = waitingAssembly, phase == .open, !isPaused {
             waitingAssembly = nil
-            let isTaken = assembly.withUnsafeMutableBytes { owner.connection(self, message: $0, isValidUTF8: true) }
+            let isTaken = assembly.withUnsafeMutableBytes { deliver($0, isValidUTF8: true) }
             guard isTaken else {
                 waitingAssembly = assembly
                 return
@@ -313,7 +308,7 @@ final class Connection: EventSource {
             // Binary messages are taken like text (Bird protocol 3).
             case .message(let start, let length, let consumed, let isValidUTF8, _):
                 let message = UnsafeMutableRawBufferPointer(start: base + offset + start, count: length)
-                if !owner.connection(self, message: message, isValidUTF8: isValidUTF8) {
+                if !deliver(message, isValidUTF8: isValidUTF8) {
                     keepRest(bytes, from: offset)
                     return
                 }
@@ -322,7 +317,7 @@ final class Connection: EventSource {
                 // A copy: the owner runs the program's code, which must find the decoder at rest.
                 var assembly = decoder.assembly
                 let isTaken = assembly.withUnsafeMutableBytes { message in
-                    owner.connection(self, message: message, isValidUTF8: true)
+                    deliver(message, isValidUTF8: true)
                 }
                 if !isTaken {
                     waitingAssembly = assembly

@@ -40,8 +40,8 @@ extension Client {
             connects: counters.connects.load(ordering: .relaxed),
             attempts: counters.attempts.load(ordering: .relaxed),
             authorizations: counters.authorizations.load(ordering: .relaxed),
-            queue_records: UInt64(max(0, queuedRecords.load(ordering: .relaxed))),
-            queue_bytes: UInt64(max(0, queuedBytes.load(ordering: .relaxed))),
+            queue_records: UInt64(max(0, hot.pointee.queuedRecords.load(ordering: .relaxed))),
+            queue_bytes: UInt64(max(0, hot.pointee.queuedBytes.load(ordering: .relaxed))),
             read_pauses: counters.readPauses.load(ordering: .relaxed))
     }
 }

@@ -10,11 +10,14 @@ final class Dispatcher {
         var binding: Binding
     }
 
+    private let hot: UnsafeMutablePointer<ClientHot>
     private var observers: [Observer] = []
+    private var hasObservers = false
     private var seenObserversVersion: UInt32 = 0
 
     init(client: Client) {
         self.client = client
+        hot = client.hot
     }
 
     /// Delivers records of a chunk in order, until `recordsMax`, the end or the end of the client. Returns how many.
@@ -43,41 +46,38 @@ final class Dispatcher {
         return position - start
     }
 
-    /// Named handlers, channel-global ones, those of the client, then observers.
+    /// The channel's named handlers, its others, the client's named ones, its others; then observers.
     @inline(__always)
-    func deliver(_ record: UnsafePointer<bird_record>, _ channel: Unmanaged<Channel>?) {
-        let isApplicationEvent = record.pointee.kind == UInt32(BIRD_RECORD_EVENT)
-        let eventID = record.pointee.event_id
-        if let channel {
-            let scope = channel._withUnsafeGuaranteedRef { $0.scope }
-            scope.refresh(client.lock)
-            let index = scope.index
-            if !index.isEmpty {
-                call(index.named(eventID), record)
-                if isApplicationEvent { call(index.global, record) }
-                // Keeps the block alive for as long as it is walked.
-                withExtendedLifetime(index) {}
-            }
-        }
-        let scope = client.scope
-        scope.refresh(client.lock)
-        let index = scope.index
-        if !index.isEmpty {
-            call(index.named(eventID), record)
-            if isApplicationEvent { call(index.global, record) }
-            withExtendedLifetime(index) {}
-        }
-        if client.observersVersion.load(ordering: .acquiring) != seenObserversVersion { refreshObservers() }
-        if !observers.isEmpty { callObservers(record) }
+    func deliver(_ record: UnsafePointer<bird_record>, _ channel: UnsafeMutablePointer<ChannelHot>?) {
+        if let channel { deliver(record, channel.pointee.scope, of: channel) }
+        deliver(record, hot.pointee.scope, of: nil)
+        if hot.pointee.observersVersion.load(ordering: .acquiring) != seenObserversVersion { refreshObservers() }
+        if hasObservers { callObservers(record) }
     }
 
     @inline(__always)
-    private func call(_ slots: UnsafeBufferPointer<BindingIndex.Slot>, _ record: UnsafePointer<bird_record>) {
-        for slot in slots {
-            slot.binding._withUnsafeGuaranteedRef {
-                if $0.isActive, !client.isEnding { $0.handler(record, $0.userData) }
-            }
+    private func deliver(
+        _ record: UnsafePointer<bird_record>, _ scope: UnsafeMutablePointer<ScopeState>,
+        of channel: UnsafeMutablePointer<ChannelHot>?
+    ) {
+        if scope.pointee.version.load(ordering: .acquiring) != scope.pointee.seenVersion { rebuild(channel) }
+        guard scope.pointee.count > 0 else { return }
+        call(scope.pointee.named(record.pointee.event_id), record)
+        if record.pointee.kind == UInt32(BIRD_RECORD_EVENT) { call(scope.pointee.global, record) }
+    }
+
+    @inline(__always)
+    private func call(_ slots: UnsafeBufferPointer<BindingSlot>, _ record: UnsafePointer<bird_record>) {
+        for slot in slots where slot.isActive.pointee.load(ordering: .relaxed) {
+            if hot.pointee.ending.load(ordering: .relaxed) { return }
+            slot.handler(record, slot.userData)
         }
+    }
+
+    @inline(never)
+    private func rebuild(_ channel: UnsafeMutablePointer<ChannelHot>?) {
+        let scope = channel?.pointee.channel.takeUnretainedValue().scope ?? client.scope
+        client.lock.withLock { scope.rebuild() }
     }
 
     private func callObservers(_ record: UnsafePointer<bird_record>) {
@@ -93,8 +93,9 @@ final class Dispatcher {
 
     private func refreshObservers() {
         client.lock.withLock {
-            seenObserversVersion = client.observersVersion.load(ordering: .acquiring)
+            seenObserversVersion = hot.pointee.observersVersion.load(ordering: .acquiring)
             observers = client.observers
+            hasObservers = !observers.isEmpty
         }
     }
 

@@ -2,11 +2,12 @@ import CBirdRealtimeABI
 import Glibc
 
 /// One client's side of the reactor: feeds its session, carries out what the session asks for. Reactor thread only.
-final class Driver: ConnectionOwner {
+final class Driver {
     /// Closing connections that may wait for the edge's answer at a time.
     private static let lingeringMax = 4
 
     let client: Client
+    private let hot: UnsafeMutablePointer<ClientHot>
     private let reactor: Reactor
     private let dialect = Dialect.bird
     private var session: Session
@@ -33,6 +34,7 @@ final class Driver: ConnectionOwner {
 
     init(client: Client, reactor: Reactor) {
         self.client = client
+        hot = client.hot
         self.reactor = reactor
         session = Session(
             configuration: client.options.session, dialect: dialect, memberChannel: client.memberChannel?.reference ?? .none,
@@ -168,7 +170,7 @@ final class Driver: ConnectionOwner {
             swap(&batch, &effects)
             // What other threads may ask is true before anything is told.
             for case .channelState(let reference, let state) in batch where state != .unsubscribed {
-                Channel.at(reference)?._withUnsafeGuaranteedRef { $0.setState(state) }
+                ChannelHot.at(reference)?.pointee.channel.takeUnretainedValue().setState(state)
             }
             for effect in batch where !client.isEnding { perform(effect) }
             batch.removeAll(keepingCapacity: true)
@@ -271,7 +273,7 @@ final class Driver: ConnectionOwner {
         client.outboundBytes.wrappingSubtract(cost, ordering: .relaxed)
     }
 
-    // MARK: ConnectionOwner
+    // MARK: From the connection
 
     func connectionOpened(_ connection: Connection) {
         feed(.transportOpened(connection.id))
@@ -302,7 +304,7 @@ final class Driver: ConnectionOwner {
     func connection(
         _ connection: Connection, message: UnsafeMutableRawBufferPointer, isValidUTF8: Bool
     ) -> Bool {
-        if client.isEnding { return true }
+        if hot.pointee.ending.load(ordering: .relaxed) { return true }
         if sink.isFull, pauseReading(connection) { return false }
         messages &+= 1
         let bytes = UnsafeRawBufferPointer(message)
@@ -310,7 +312,7 @@ final class Driver: ConnectionOwner {
         case .message(let scanned):
             if let name = scanned.channel, !name.isEscaped, !scanned.event.isEscaped,
                 !isReserved(scanned.event.bytes(in: bytes)),
-                let channel = Channel.at(session.route(name.bytes(in: bytes)))
+                let channel = ChannelHot.at(session.route(name.bytes(in: bytes)))
             {
                 sink.event(message, scanned, channel)
                 return true
@@ -360,8 +362,8 @@ final class Driver: ConnectionOwner {
     // MARK: Slow consumers
 
     private var isOverHalf: Bool {
-        client.queuedBytes.load(ordering: .acquiring) > client.options.queueBytesMax / 2
-            || client.queuedRecords.load(ordering: .acquiring) > client.options.queueRecordsMax / 2
+        hot.pointee.queuedBytes.load(ordering: .acquiring) > client.options.queueBytesMax / 2
+            || hot.pointee.queuedRecords.load(ordering: .acquiring) > client.options.queueRecordsMax / 2
     }
 
     /// False if the consumer has caught up in the meantime.

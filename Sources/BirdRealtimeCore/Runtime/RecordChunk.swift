@@ -5,8 +5,8 @@ import Glibc
 /// reports covers both.
 struct StoredRecord {
     var visible: bird_record
-    /// Kept alive by the chunk, or by the caller of the dispatch.
-    var channel: Unmanaged<Channel>?
+    /// Kept alive by the chunk.
+    var channel: UnsafeMutablePointer<ChannelHot>?
     /// What this record does to the roster when it is delivered; an index into the chunk's `rosterChanges`, -1 for nothing.
     var rosterChange: Int
 }
@@ -28,6 +28,7 @@ package final class RecordChunk: @unchecked Sendable {
     /// Whose records these are. Strings of interned names and of channels live in it.
     private(set) var client: Client?
     private var channels: [Channel] = []
+    private var lastKept: UnsafeMutablePointer<ChannelHot>?
     private var errors: [ErrorObject] = []
     private(set) var rosterChanges: [RosterChange] = []
     /// Version of the client's names when the records were made.
@@ -72,6 +73,7 @@ package final class RecordChunk: @unchecked Sendable {
         delivered = 0
         stringsStart = capacityBytes
         channels.removeAll(keepingCapacity: true)
+        lastKept = nil
         errors.removeAll(keepingCapacity: true)
         rosterChanges.removeAll(keepingCapacity: true)
         client = nil
@@ -118,8 +120,11 @@ package final class RecordChunk: @unchecked Sendable {
 
     /// Keeps the channel, and so its name, alive with the chunk.
     @inline(__always)
-    func keep(_ channel: Channel) {
-        if channels.last !== channel { channels.append(channel) }
+    func keep(_ channel: UnsafeMutablePointer<ChannelHot>) {
+        if channel != lastKept {
+            lastKept = channel
+            channels.append(channel.pointee.channel.takeUnretainedValue())
+        }
     }
 
     func keep(_ fault: Fault) -> OpaquePointer {

@@ -11,10 +11,14 @@ final class RecordSink {
 
     private unowned(unsafe) let client: Client
     private let queue: RecordQueue?
+    private let isQueued: Bool
     private var chunk: RecordChunk?
     /// LOOP: the record of the event being delivered, filled anew each time.
     private let loopRecord = UnsafeMutablePointer<bird_record>.allocate(capacity: 1)
-    private var names: (table: NameTable, strings: [UnsafePointer<CChar>], version: UInt32)
+    private var names: NameTable
+    private var namesVersion: UInt32
+    private let hot: UnsafeMutablePointer<ClientHot>
+    private let dispatcher: Dispatcher
     /// LOOP: handlers on the stack.
     private(set) var handlerDepth = 0
     private(set) var eventsDelivered: UInt64 = 0
@@ -24,7 +28,10 @@ final class RecordSink {
     init(client: Client) {
         self.client = client
         queue = client.queue
-        names = client.namesSnapshot()
+        hot = client.hot
+        dispatcher = client.dispatcher
+        isQueued = client.queue != nil
+        (names, namesVersion) = client.namesSnapshot()
         loopRecord.initialize(to: bird_record())
         loopRecord.pointee.struct_size = UInt32(MemoryLayout<bird_record>.size)
         loopRecord.pointee.kind = UInt32(BIRD_RECORD_EVENT)
@@ -37,54 +44,57 @@ final class RecordSink {
     /// The bound of the consumer's queue has been reached.
     @inline(__always)
     var isFull: Bool {
-        guard queue != nil else { return false }
+        guard isQueued else { return false }
         let openRecords = chunk?.count ?? 0
-        return client.queuedRecords.load(ordering: .relaxed) + openRecords >= client.options.queueRecordsMax
-            || client.queuedBytes.load(ordering: .relaxed) + (chunk?.usedBytes ?? 0) >= client.options.queueBytesMax
+        return hot.pointee.queuedRecords.load(ordering: .relaxed) + openRecords >= hot.pointee.queueRecordsMax
+            || hot.pointee.queuedBytes.load(ordering: .relaxed) + (chunk?.usedBytes ?? 0) >= hot.pointee.queueBytesMax
     }
 
     @inline(__always)
-    private func isWanted(_ kind: Int32) -> Bool { client.options.records & (1 << UInt64(kind)) != 0 }
+    private func isWanted(_ kind: Int32) -> Bool { hot.pointee.records & (1 &<< UInt64(kind)) != 0 }
 
     @inline(__always)
     private func refreshNames() {
-        if names.version != client.namesVersion { names = client.namesSnapshot() }
+        if namesVersion != hot.pointee.namesVersion.load(ordering: .acquiring) {
+            (names, namesVersion) = client.namesSnapshot()
+        }
     }
 
     // MARK: The short way of an application event
 
     /// One event on a subscribed channel. The bytes of the message are overwritten.
     @inline(__always)
-    func event(_ message: UnsafeMutableRawBufferPointer, _ scanned: ScannedMessage, _ channel: Unmanaged<Channel>) {
+    func event(_ message: UnsafeMutableRawBufferPointer, _ scanned: ScannedMessage, _ channel: UnsafeMutablePointer<ChannelHot>) {
         guard isWanted(BIRD_RECORD_EVENT), let base = message.baseAddress else { return }
         refreshNames()
         eventsDelivered &+= 1
-        let eventID = UInt32(
-            truncatingIfNeeded: names.table.value(of: scanned.event.bytes(in: UnsafeRawBufferPointer(message))))
-        if queue == nil {
-            deliverNow(base, scanned, channel, eventID)
+        let name = InternedNames.entry(names.value(of: scanned.event.bytes(in: UnsafeRawBufferPointer(message))))
+        if isQueued {
+            store(base, scanned, channel, name)
         } else {
-            store(base, scanned, channel, eventID)
+            deliverNow(base, scanned, channel, name)
         }
     }
 
     @inline(__always)
     private func deliverNow(
-        _ base: UnsafeMutableRawPointer, _ scanned: ScannedMessage, _ channel: Unmanaged<Channel>, _ eventID: UInt32
+        _ base: UnsafeMutableRawPointer, _ scanned: ScannedMessage, _ channel: UnsafeMutablePointer<ChannelHot>,
+        _ name: UnsafePointer<NameEntry>?
     ) {
         let record = loopRecord
         setChannel(&record.pointee, channel)
         let text = base.assumingMemoryBound(to: UInt8.self)
         // The NULs go where quotes, commas and braces of the message stood, which have been read.
-        let event = text + scanned.event.offset
-        if eventID == 0 {
+        if let name {
+            record.pointee.event = name.pointee.text
+            record.pointee.event_id = name.pointee.id
+        } else {
+            let event = text + scanned.event.offset
             event[scanned.event.length] = 0
             record.pointee.event = UnsafeRawPointer(event).assumingMemoryBound(to: CChar.self)
-        } else {
-            record.pointee.event = names.strings[Int(eventID) - 1]
+            record.pointee.event_id = 0
         }
         record.pointee.event_length = UInt32(truncatingIfNeeded: scanned.event.length)
-        record.pointee.event_id = eventID
         let data = text + scanned.data.offset
         var length = scanned.data.length
         switch scanned.dataKind {
@@ -105,27 +115,27 @@ final class RecordSink {
         }
         record.pointee.data_length = length
         handlerDepth += 1
-        client.dispatcher.deliver(record, channel)
+        dispatcher.deliver(record, channel)
         handlerDepth -= 1
     }
 
     @inline(__always)
     private func store(
-        _ base: UnsafeMutableRawPointer, _ scanned: ScannedMessage, _ channel: Unmanaged<Channel>, _ eventID: UInt32
+        _ base: UnsafeMutableRawPointer, _ scanned: ScannedMessage, _ channel: UnsafeMutablePointer<ChannelHot>,
+        _ name: UnsafePointer<NameEntry>?
     ) {
-        let eventBytes = eventID == 0 ? scanned.event.length + 1 : 0
+        let eventBytes = name == nil ? scanned.event.length + 1 : 0
         let dataBytes = scanned.dataKind == .none ? 0 : scanned.data.length + 1
         let chunk = openChunk(eventBytes + dataBytes)
         var record = StoredRecord(visible: bird_record(), channel: channel, rosterChange: -1)
         setConstants(&record.visible, BIRD_RECORD_EVENT)
         setChannel(&record.visible, channel)
-        channel._withUnsafeGuaranteedRef { chunk.keep($0) }
+        chunk.keep(channel)
         let text = base.assumingMemoryBound(to: UInt8.self)
         record.visible.event =
-            eventID == 0
-            ? chunk.copyString(text + scanned.event.offset, scanned.event.length) : names.strings[Int(eventID) - 1]
+            name?.pointee.text ?? chunk.copyString(text + scanned.event.offset, scanned.event.length)
         record.visible.event_length = UInt32(truncatingIfNeeded: scanned.event.length)
-        record.visible.event_id = eventID
+        record.visible.event_id = name?.pointee.id ?? 0
         if scanned.dataKind != .none {
             let source = UnsafeRawBufferPointer(start: base + scanned.data.offset, count: scanned.data.length)
             let target = chunk.reserve(dataBytes)
@@ -147,21 +157,19 @@ final class RecordSink {
     private func setConstants(_ record: inout bird_record, _ kind: Int32) {
         record.struct_size = UInt32(MemoryLayout<bird_record>.size)
         record.kind = UInt32(bitPattern: kind)
-        record.client = OpaquePointer(bitPattern: client.handle)
-        record.client_tag = client.options.tag
+        record.client = OpaquePointer(bitPattern: hot.pointee.handle)
+        record.client_tag = hot.pointee.tag
         record.channel_name = emptyString
         record.event = emptyString
         record.data = emptyString
     }
 
     @inline(__always)
-    private func setChannel(_ record: inout bird_record, _ channel: Unmanaged<Channel>) {
-        channel._withUnsafeGuaranteedRef {
-            record.channel = OpaquePointer(bitPattern: $0.handle)
-            record.channel_tag = $0.tag
-            record.channel_name = $0.nameCString
-            record.channel_name_length = UInt32(truncatingIfNeeded: $0.nameLength)
-        }
+    private func setChannel(_ record: inout bird_record, _ channel: UnsafeMutablePointer<ChannelHot>) {
+        record.channel = OpaquePointer(bitPattern: channel.pointee.handle)
+        record.channel_tag = channel.pointee.tag.load(ordering: .relaxed)
+        record.channel_name = channel.pointee.name
+        record.channel_name_length = channel.pointee.nameLength
     }
 
     // MARK: Chunks
@@ -178,13 +186,13 @@ final class RecordSink {
         let next: RecordChunk
         if let queue {
             next = queue.chunk(for: client, bytesWanted: stringBytes, isBusy: isBusy)
-            client.queuedBytes.wrappingSubtract(next.usedBytes, ordering: .relaxed)
-            client.queuedRecords.wrappingSubtract(next.count, ordering: .relaxed)
+            hot.pointee.queuedBytes.wrappingSubtract(next.usedBytes, ordering: .relaxed)
+            hot.pointee.queuedRecords.wrappingSubtract(next.count, ordering: .relaxed)
         } else {
             next = RecordChunk(capacityBytes: max(RecordChunk.bytesSmall, stringBytes + 4 * RecordChunk.stride))
             next.begin(for: client)
         }
-        if next.isEmpty { next.namesVersion = names.version }
+        if next.isEmpty { next.namesVersion = namesVersion }
         chunk = next
         return next
     }
@@ -193,8 +201,8 @@ final class RecordSink {
     func publish() {
         guard let chunk, let queue else { return }
         self.chunk = nil
-        client.queuedBytes.wrappingAdd(chunk.usedBytes, ordering: .acquiringAndReleasing)
-        client.queuedRecords.wrappingAdd(chunk.count, ordering: .acquiringAndReleasing)
+        hot.pointee.queuedBytes.wrappingAdd(chunk.usedBytes, ordering: .acquiringAndReleasing)
+        hot.pointee.queuedRecords.wrappingAdd(chunk.count, ordering: .acquiringAndReleasing)
         queue.publish(chunk)
     }
 
@@ -250,7 +258,7 @@ final class RecordSink {
             return Content(
                 kind: BIRD_RECORD_SUBSCRIBED, channel: reference, event: dialect.subscriptionSucceeded, data: data,
                 rosterChange: members.flatMap { members in
-                    Channel.at(reference).map { .replace($0.takeUnretainedValue(), members, myID: myID ?? "") }
+                    Self.channel(reference).map { .replace($0, members, myID: myID ?? "") }
                 },
                 detail: { chunk in
                     chunk.reserveDetail(
@@ -272,11 +280,11 @@ final class RecordSink {
         case .memberAdded(let reference, let member):
             return Self.memberContent(
                 BIRD_RECORD_MEMBER_ADDED, reference, dialect.memberAdded, member,
-                Channel.at(reference).map { .add($0.takeUnretainedValue(), member) })
+                Self.channel(reference).map { .add($0, member) })
         case .memberRemoved(let reference, let member):
             return Self.memberContent(
                 BIRD_RECORD_MEMBER_REMOVED, reference, dialect.memberRemoved, member,
-                Channel.at(reference).map { .remove($0.takeUnretainedValue(), member.id) })
+                Self.channel(reference).map { .remove($0, member.id) })
         case .connectionCount(let reference, let data):
             return Content(
                 kind: BIRD_RECORD_CONNECTION_COUNT, channel: reference, event: dialect.connectionCount, data: data)
@@ -299,6 +307,10 @@ final class RecordSink {
                             status: fault?.status ?? BIRD_OK, reserved: 0, error: fault.map { chunk.keep($0) }))
                 })
         }
+    }
+
+    private static func channel(_ reference: ChannelReference) -> Channel? {
+        ChannelHot.at(reference)?.pointee.channel.takeUnretainedValue()
     }
 
     private static func stateContent(_ kind: Int32, _ change: StateChange) -> Content {
@@ -356,19 +368,19 @@ final class RecordSink {
         refreshNames()
         let chunk = openChunk(
             content.event.utf8.count + data.count + content.detailStringBytes + Self.detailBytesMax)
-        let channel = Channel.at(content.channel)
+        let channel = ChannelHot.at(content.channel)
         var record = StoredRecord(visible: bird_record(), channel: channel, rosterChange: -1)
         setConstants(&record.visible, content.kind)
         if let channel {
             setChannel(&record.visible, channel)
-            channel._withUnsafeGuaranteedRef { chunk.keep($0) }
+            chunk.keep(channel)
         }
         if !content.event.isEmpty {
             let (event, length) = chunk.copyString(content.event)
             record.visible.event = event
             record.visible.event_length = UInt32(truncatingIfNeeded: length)
-            record.visible.event_id = UInt32(
-                truncatingIfNeeded: names.table.value(of: UnsafeRawBufferPointer(start: event, count: length)))
+            let name = InternedNames.entry(names.value(of: UnsafeRawBufferPointer(start: event, count: length)))
+            record.visible.event_id = name?.pointee.id ?? 0
         }
         record.visible.data_kind = UInt32(bitPattern: dataKind)
         if dataKind != BIRD_DATA_NONE {

@@ -1,0 +1,88 @@
+import Synchronization
+
+// What the way of an event reads, in memory of its own: behind a pointer that is never reassigned, reading costs a load, where a
+// class property may cost a reference count. Each block is owned by the object that allocates it.
+
+/// One handler, ready to be called.
+struct BindingSlot {
+    /// 0: every application event.
+    var eventID: UInt32
+    var handler: RecordHandler
+    var userData: UnsafeMutableRawPointer?
+    var isActive: UnsafePointer<Atomic<Bool>>
+}
+
+/// The bindings of a channel or of a client, as the delivery context sees them.
+struct ScopeState: ~Copyable {
+    /// Grows with each change; what was read under an older one must be read again.
+    let version = Atomic<UInt32>(0)
+    var seenVersion: UInt32 = 0
+    /// Sorted by event id, the ones for every event (id 0) first; within an event in order of binding.
+    var slots: UnsafeMutablePointer<BindingSlot>?
+    var count = 0
+    var globalCount = 0
+
+    deinit { slots?.deallocate() }
+
+    @inline(__always)
+    var global: UnsafeBufferPointer<BindingSlot> { UnsafeBufferPointer(start: slots, count: globalCount) }
+
+    @inline(__always)
+    func named(_ eventID: UInt32) -> UnsafeBufferPointer<BindingSlot> {
+        guard eventID != 0, count > globalCount, let slots else { return UnsafeBufferPointer(start: nil, count: 0) }
+        var low = globalCount
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if slots[middle].eventID < eventID { low = middle + 1 } else { high = middle }
+        }
+        var end = low
+        while end < count, slots[end].eventID == eventID { end += 1 }
+        return UnsafeBufferPointer(start: slots + low, count: end - low)
+    }
+}
+
+/// A channel, as events meet it. A `ChannelReference` is its address.
+struct ChannelHot: ~Copyable {
+    let channel: Unmanaged<Channel>
+    let handle: UInt
+    let name: UnsafePointer<CChar>
+    let nameLength: UInt32
+    let tag = Atomic<UInt64>(0)
+    let scope: UnsafeMutablePointer<ScopeState>
+
+    @inline(__always)
+    static func at(_ reference: ChannelReference) -> UnsafeMutablePointer<ChannelHot>? {
+        UnsafeMutablePointer(bitPattern: UInt(reference.bits))
+    }
+}
+
+/// A client, as events meet it.
+struct ClientHot: ~Copyable {
+    let ending = Atomic<Bool>(false)
+    let namesVersion = Atomic<UInt32>(0)
+    let observersVersion = Atomic<UInt32>(0)
+    let queuedBytes = Atomic<Int>(0)
+    let queuedRecords = Atomic<Int>(0)
+    var handle: UInt = 0
+    let tag: UInt64
+    let records: UInt64
+    let queueBytesMax: Int
+    let queueRecordsMax: Int
+    let scope: UnsafeMutablePointer<ScopeState>
+
+    init(_ options: ClientOptions, scope: UnsafeMutablePointer<ScopeState>) {
+        self.scope = scope
+        tag = options.tag
+        records = options.records
+        queueBytesMax = options.queueBytesMax
+        queueRecordsMax = options.queueRecordsMax
+    }
+}
+
+/// An interned event name; lives as long as the client.
+struct NameEntry {
+    var id: UInt32
+    var length: UInt32
+    var text: UnsafePointer<CChar>
+}
