@@ -46,8 +46,7 @@ MODE_CASE(handlers_run_named_then_channel_then_client) {
 /* The names of the protocol can be bound; event NULL is for application events alone. */
 MODE_CASE(lifecycle_events_are_bound_by_name) {
     world w = world_open(harness_mode());
-    world_connect(&w);
-    bird_channel *room = NULL;
+    bird_channel *room = NULL; /* bound before it can succeed */
     CHECK_STATUS(bird_client_subscribe(w.client, "presence-room", 0, &room, NULL), BIRD_OK);
     bind_channel(room, NULL, "application");
     bind_channel(room, "bird:subscription_succeeded", "succeeded");
@@ -55,6 +54,7 @@ MODE_CASE(lifecycle_events_are_bound_by_name) {
     bind_channel(room, "bird:member_removed", "removed");
     bind_channel(room, "bird:connection_count", "count");
     bind_client(w.client, "bird:member_added", "client-added");
+    world_connect(&w);
     UNTIL(&w, channel_state(room) == BIRD_CHANNEL_SUBSCRIBED);
     world_emit_event(&w, "presence-room", "bird_internal:member_added", "{\"member_id\":\"m_2\"}");
     world_emit_event(&w, "presence-room", "bird_internal:member_removed", "{\"member_id\":\"m_2\"}");
