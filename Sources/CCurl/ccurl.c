@@ -1,4 +1,13 @@
+#define _GNU_SOURCE
 #include "ccurl.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 CURLcode birdcurl_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
@@ -65,4 +74,71 @@ CURLMcode birdcurl_multi_set_callbacks(CURLM *multi, birdcurl_socket_function on
         code = curl_multi_setopt(multi, CURLMOPT_TIMERDATA, user_data);
     }
     return code;
+}
+
+static curl_socket_t open_socket(void *user_data, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)user_data;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+CURLcode birdcurl_set_cloexec(CURL *easy) {
+    return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+}
+
+static int is_unnamed_pair_without_cloexec(int fd) {
+    int flags = fcntl(fd, F_GETFD);
+    struct sockaddr_un address;
+    socklen_t size = sizeof address;
+    return flags >= 0 && (flags & FD_CLOEXEC) == 0 && getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+           address.sun_family == AF_UNIX && size == sizeof address.sun_family;
+}
+
+static int bytes(int fd, unsigned long request) {
+    int count = 0;
+    return ioctl(fd, request, &count) < 0 ? -1 : count;
+}
+
+enum { CANDIDATES_MAX = 1024 };
+
+/* The fds that may be libcurl's pair; the host may own others like them. */
+static size_t find_candidates(int *fds) {
+    size_t count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory == NULL) {
+        return 0;
+    }
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        int fd = atoi(entry->d_name);
+        if (fd > 2 && count < CANDIDATES_MAX && is_unnamed_pair_without_cloexec(fd)) {
+            fds[count++] = fd;
+        }
+    }
+    closedir(directory);
+    return count;
+}
+
+CURLM *birdcurl_multi_init(void) {
+    CURLM *multi = curl_multi_init();
+    if (multi == NULL) {
+        return NULL;
+    }
+    /* Older versions make the pair without close-on-exec and tell nobody its fds. A wake-up puts one byte into it, which shows which
+       sockets it is; nobody reads that byte, since only curl_multi_poll would, and that is not used here. */
+    int fds[CANDIDATES_MAX], unread[CANDIDATES_MAX], unsent[CANDIDATES_MAX];
+    size_t count = find_candidates(fds);
+    for (size_t i = 0; i < count; i++) {
+        unread[i] = bytes(fds[i], FIONREAD);
+        unsent[i] = bytes(fds[i], SIOCOUTQ);
+    }
+    if (count > 0 && curl_multi_wakeup(multi) == CURLM_OK) {
+        for (size_t i = 0; i < count; i++) {
+            int is_reader = unread[i] == 0 && bytes(fds[i], FIONREAD) == 1;
+            int is_writer = unsent[i] == 0 && bytes(fds[i], SIOCOUTQ) > 0;
+            if (is_reader || is_writer) {
+                fcntl(fds[i], F_SETFD, FD_CLOEXEC);
+            }
+        }
+    }
+    return multi;
 }

@@ -22,10 +22,10 @@ final class Connector {
 
     /// Starts an attempt. `upgrade` are the first bytes to send; `done` comes once, unless the attempt is cancelled.
     func connect(
-        _ address: Edge, _ options: ClientOptions, upgrade: [UInt8],
+        _ address: Edge, _ options: ClientOptions, upgrade: [UInt8], step: @escaping (String) -> Void,
         _ done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
     ) -> ConnectAttempt {
-        let attempt = ConnectAttempt(address: address, options: options, upgrade: upgrade, connector: self, done: done)
+        let attempt = ConnectAttempt(address: address, options: options, upgrade: upgrade, connector: self, step: step, done: done)
         attempt.resolve(on: reactor)
         return attempt
     }
@@ -45,18 +45,21 @@ final class ConnectAttempt {
     private let upgrade: [UInt8]
     private let connector: Connector
     private let proxy: ProxyChoice
+    private let step: (String) -> Void
     private var done: ((Result<(stream: Stream, sent: Int), Fault>) -> Void)?
     private var ticket: Resolver.Ticket?
     private var transfer: ConnectTransfer?
 
     fileprivate init(
         address: Edge, options: ClientOptions, upgrade: [UInt8], connector: Connector,
+        step: @escaping (String) -> Void,
         done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
     ) {
         self.address = address
         self.options = options
         self.upgrade = upgrade
         self.connector = connector
+        self.step = step
         self.done = done
         proxy = ProxyChoice(options: options, host: address.host, isSecure: address.usesTLS)
     }
@@ -91,6 +94,7 @@ final class ConnectAttempt {
             start(resolved: [])
             return
         }
+        step("resolve")
         ticket = Resolver.resolve(host, on: reactor) { [weak self] answer in
             guard let self else { return }
             ticket = nil
@@ -103,6 +107,7 @@ final class ConnectAttempt {
     }
 
     private func start(resolved: [String]) {
+        step(proxy.isProxied ? "proxy" : "connect")
         guard let transfer = ConnectTransfer(), let shard = connector.shard() else {
             finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
             return

@@ -18,6 +18,7 @@ class CurlTransfer {
         _ = birdcurl_set_pointer(easy, CURLOPT_PRIVATE, Unmanaged.passUnretained(self).toOpaque())
         // Timeouts without SIGALRM, sends without SIGPIPE: signals belong to the host.
         set(CURLOPT_NOSIGNAL, 1)
+        _ = birdcurl_set_cloexec(easy)
         // The default offers h2 by ALPN, over which no upgrade is possible.
         set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
     }
@@ -75,7 +76,7 @@ final class CurlMulti {
     private var isClosed = false
 
     init?(reactor: Reactor) {
-        guard let multi = curl_multi_init() else { return nil }
+        guard let multi = birdcurl_multi_init() else { return nil }
         self.reactor = reactor
         self.multi = UnsafeMutableRawPointer(multi)
         timer = ReactorTimer { [weak self] _ in self?.act(CURL_SOCKET_TIMEOUT, 0) }

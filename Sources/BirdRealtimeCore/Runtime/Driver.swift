@@ -218,7 +218,9 @@ final class Driver {
         let upgrade = UpgradeRequest.bytes(
             host: edge.hostHeader, path: edge.path, key: key, userAgent: Library.userAgent)
         attempt = (id, nil)
-        let started = reactor.connector.connect(edge, client.options, upgrade: upgrade) { [weak self] result in
+        let started = reactor.connector.connect(edge, client.options, upgrade: upgrade) { [weak self] step in
+            self?.feed(.transportStep(id, step))
+        } _: { [weak self] result in
             self?.attemptEnded(id, result, key: key, upgrade: upgrade)
         }
         if attempt?.id == id { attempt?.attempt = started }
@@ -239,6 +241,7 @@ final class Driver {
                 id: id, stream: stream, upgrade: UpgradeResponse(key: key), unsent: upgrade[sent...],
                 messageBytesMax: client.options.messageBytesMax, reactor: reactor, owner: self)
             self.connection = connection
+            feed(.transportStep(id, "upgrade"))
             connection.start()
         case .failure(let fault): feed(.transportEnded(id, .failed(fault)))
         }

@@ -19,6 +19,12 @@ CURLcode birdcurl_get_long(CURL *easy, CURLINFO info, long *value);
 CURLcode birdcurl_get_socket(CURL *easy, curl_socket_t *value);
 CURLcode birdcurl_get_pointer(CURL *easy, CURLINFO info, void **value);
 
+/* Makes libcurl open its sockets with close-on-exec. */
+CURLcode birdcurl_set_cloexec(CURL *easy);
+
+/* curl_multi_init, with close-on-exec on the pair of sockets that libcurl wakes itself with. */
+CURLM *birdcurl_multi_init(void);
+
 typedef int (*birdcurl_socket_function)(CURL *easy, curl_socket_t fd, int what, void *user_data, void *socket_data);
 typedef int (*birdcurl_timer_function)(CURLM *multi, long timeout_ms, void *user_data);
 /* Both callbacks of the socket interface, with one user_data. */

@@ -1,0 +1,85 @@
+import CBirdRealtimeABI
+import Testing
+
+@testable import BirdRealtimeCore
+
+/// Bird protocol 9.1 to 9.3 and 11.1.
+@Suite struct AuthorizerTests {
+    private static let channel = question("presence-lobby")
+    private static let signin = question(nil)
+
+    private static func question(_ name: String?) -> AuthorizationQuestion {
+        AuthorizationQuestion(
+            id: AuthorizationID(number: 1), connectionID: "4242.1357", channelName: name,
+            deadline: Instant(milliseconds: 0))
+    }
+
+    private func answer(
+        _ status: Int32, _ body: String, _ question: AuthorizationQuestion = channel, retryAfterMs: Int64? = nil,
+        location: String? = nil
+    ) -> AuthorizationAnswer {
+        Authorizer.answer(
+            .success(
+                HTTPAnswer(status: status, body: Array(body.utf8), retryAfterMs: retryAfterMs, location: location)),
+            question: question, endpoint: "https://auth.example.test/bird", dialect: .bird)
+    }
+
+    private func fault(_ answer: AuthorizationAnswer) throws -> Fault {
+        guard case .refused(let fault, _) = answer else { throw AnswerError.granted }
+        return fault
+    }
+
+    private enum AnswerError: Error {
+        case granted
+    }
+
+    @Test func asksAsTheProtocolSays() {
+        #expect(
+            Authorizer.body(Self.channel, dialect: .bird)
+                == Array(#"{"connection_id":"4242.1357","channel_name":"presence-lobby"}"#.utf8))
+        #expect(Authorizer.body(Self.signin, dialect: .bird) == Array(#"{"connection_id":"4242.1357"}"#.utf8))
+    }
+
+    @Test func takesTheAnswerAsItStands() {
+        #expect(
+            answer(201, #"{"auth":"k:s","member_data":"{\"member_id\":\"m\"}","shared_secret":"c2VjcmV0","more":1}"#)
+                == .granted(auth: "k:s", memberData: #"{"member_id":"m"}"#, sharedSecret: "c2VjcmV0"))
+        // member_data that is no string does not count.
+        #expect(
+            answer(200, #"{"auth":"k:s","member_data":{"member_id":"m"}}"#)
+                == .granted(auth: "k:s", memberData: nil, sharedSecret: nil))
+    }
+
+    @Test(arguments: ["<html>", "", "[]", "{}", #"{"auth":""}"#, #"{"auth":1}"#])
+    func refusesUnusableBodies(_ body: String) throws {
+        let fault = try fault(answer(200, body))
+        #expect(fault.status == BIRD_ERR_DENIED)
+        #expect(!fault.isRetriable)
+        #expect(fault.endpoint == "https://auth.example.test/bird")
+    }
+
+    @Test func signinNeedsMemberData() throws {
+        #expect(try fault(answer(200, #"{"auth":"k:s"}"#, Self.signin)).message.contains("member_data"))
+        #expect(
+            answer(200, #"{"auth":"k:s","member_data":"{}"}"#, Self.signin)
+                == .granted(auth: "k:s", memberData: "{}", sharedSecret: nil))
+    }
+
+    @Test(arguments: [
+        (400, false), (401, false), (403, false), (404, false), (408, true), (425, true), (429, true), (500, true),
+        (503, true), (301, false),
+    ])
+    func tellsDenialsFromTroubles(_ status: Int32, _ isTransient: Bool) throws {
+        let fault = try fault(answer(status, ""))
+        #expect(fault.isRetriable == isTransient)
+        #expect(fault.status == (isTransient ? BIRD_ERR_AUTH : BIRD_ERR_DENIED))
+        #expect(fault.httpStatus == status)
+        #expect(fault.code == 0)
+    }
+
+    @Test func passesRetryAfterOnAndNamesARedirect() throws {
+        guard case .refused(_, let retryAfterMs) = answer(429, "", retryAfterMs: 3_000) else { throw AnswerError.granted }
+        #expect(retryAfterMs == 3_000)
+        #expect(try fault(answer(302, "", location: "https://elsewhere.test/")).message.contains("https://elsewhere.test/"))
+    }
+}
