@@ -32,7 +32,7 @@ struct Admission: Sendable {
     var unansweredFrames = 0
     /// The edge's error that is taken for the answer unless a success comes first (Bird protocol 16).
     var cause: Fault?
-    /// A confirmation came that an earlier, abandoned frame accounts for; without a second one it was ours.
+    /// A confirmation came that an earlier, abandoned frame accounts for; if no other follows, nobody knows whose it was.
     var hasDoubtfulSuccess = false
     /// Operations that end with this admission.
     var operations: [UInt64] = []

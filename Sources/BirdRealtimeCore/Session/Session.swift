@@ -75,12 +75,15 @@ package struct Session: ~Copyable, Sendable {
 
     /// When `.timer` is due; it may turn out that there was nothing to do yet.
     package var nextDeadline: Instant? {
-        var next = handshakeDue
-        for due in [reconnectDue, liveness.isWatching ? liveness.due : nil, deadlines.first?.due] {
-            guard let due else { continue }
-            next = min(next ?? due, due)
-        }
-        return next
+        var next = deadlines.first?.due
+        next = Self.earlier(next, handshakeDue)
+        next = Self.earlier(next, reconnectDue)
+        return Self.earlier(next, liveness.isWatching ? liveness.due : nil)
+    }
+
+    private static func earlier(_ left: Instant?, _ right: Instant?) -> Instant? {
+        guard let left, let right else { return left ?? right }
+        return min(left, right)
     }
 
     /// Appends what must be done, in order. Nothing that is done may call back before all of it is.

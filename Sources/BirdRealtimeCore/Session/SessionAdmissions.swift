@@ -146,7 +146,10 @@ extension Session {
             if let cause = self[applicant].cause {
                 deny(applicant, cause, &turn)
             } else if case .channel(let slot) = applicant, self[applicant].hasDoubtfulSuccess {
-                subscriptionSucceeded(slot, .none, &turn)
+                // Leaving makes sure that the next confirmation, and its roster, is for the next frame.
+                send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), &turn)
+                self[applicant].unansweredFrames = 0
+                begin(applicant, &turn)
             } else {
                 let fault = Fault(
                     BIRD_ERR_TIMEOUT, area(of: applicant), field: "answer_timeout_ms",
@@ -228,12 +231,24 @@ extension Session {
     // MARK: - Operations
 
     mutating func join(_ applicant: Applicant, _ operation: UInt64, _ turn: inout Turn) {
+        var operations = self[applicant].operations
+        self[applicant].operations = []
+        join(applicant, &operations, operation, &turn)
+        self[applicant].operations = operations
+    }
+
+    mutating func join(
+        _ applicant: Applicant, _ operations: inout [UInt64], _ operation: UInt64, _ turn: inout Turn
+    ) {
         guard operation != 0 else { return }
-        guard self[applicant].operations.count < Self.operationsMax else {
-            complete(operation, applicant, Self.tooManyOperations, &turn)
-            return
+        if operations.count < Self.operationsMax {
+            operations.append(operation)
+        } else {
+            let fault = Fault(
+                BIRD_ERR_FULL, .argument, "\(Self.operationsMax) operations wait for the same answer already.",
+                isRetriable: true)
+            complete(operation, applicant, fault, &turn)
         }
-        self[applicant].operations.append(operation)
     }
 
     mutating func completeOperations(
@@ -251,12 +266,6 @@ extension Session {
     ) {
         guard operation != 0 else { return }
         turn.emit(.completed(operation: operation, isSignin: applicant == .signin, fault, memberData: memberData))
-    }
-
-    private static var tooManyOperations: Fault {
-        Fault(
-            BIRD_ERR_FULL, .argument, "\(operationsMax) operations wait for the same answer already.",
-            isRetriable: true)
     }
 
     // MARK: - Phases

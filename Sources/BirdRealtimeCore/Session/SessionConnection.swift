@@ -111,7 +111,7 @@ extension Session {
             let fault = Fault(
                 BIRD_ERR_LOST, .connection, "The edge closed the connection with code \(code)\(detail)",
                 code: Int32(code), isRetriable: true)
-            retry(after: fault, closeCode: code, &turn)
+            retry(after: fault, band: code, &turn)
         case .failed(let fault):
             report(fault, &turn)
             retry(after: fault, atOnce: fault.status == BIRD_ERR_SIZE, &turn)
@@ -155,16 +155,17 @@ extension Session {
         turn.emit(.error(fault))
     }
 
+    /// `band`: the close code of the edge, 0 if it sent none.
     private mutating func retry(
-        after fault: Fault, closeCode: UInt16 = 0, atOnce: Bool = false, _ turn: inout Turn
+        after fault: Fault, band: UInt16 = 0, atOnce: Bool = false, _ turn: inout Turn
     ) {
         if let transportOpenedAt {
             backoff.connectionEnded(afterMs: turn.now - transportOpenedAt)
         }
-        let delayMs = backoff.delayMs(closeCode: closeCode, atOnce: atOnce, &turn.random)
+        let delayMs = backoff.delayMs(closeCode: band, atOnce: atOnce, &turn.random)
         reconnectDue = turn.now + delayMs
         leave(
-            to: .unavailable, reason: fault.status, fault.message, closeCode: Int32(closeCode), delayMs: delayMs,
+            to: .unavailable, reason: fault.status, fault.message, closeCode: fault.code, delayMs: delayMs,
             operations: nil, &turn)
     }
 

@@ -7,9 +7,8 @@ struct Signin: Sendable {
     var admission = Admission()
     /// As the edge sent it.
     var memberData: String?
-    /// A refresh was asked for after the present round had asked the authorizer.
-    var needsAnotherRound = false
-    var operationsOfNextRound: [UInt64] = []
+    /// A refresh was asked for after the present round had asked the authorizer: another round with these operations follows.
+    var nextRound: [UInt64]?
 }
 
 /// Signin and the member channel (Bird protocol 11).
@@ -32,10 +31,10 @@ extension Session {
             joinMemberChannel(&turn)
             complete(operation, .signin, nil, memberData: signin.memberData, &turn)
         case .authorizing where refresh, .pending where refresh:
-            signin.needsAnotherRound = true
-            if operation != 0 {
-                signin.operationsOfNextRound.append(operation)
-            }
+            signin.admission.renew()
+            var nextRound = signin.nextRound ?? []
+            join(.signin, &nextRound, operation, &turn)
+            signin.nextRound = nextRound
         case .waiting where signin.admission.isFailureReported, .idle, .denied, .admitted:
             signin.admission.renew()
             join(.signin, operation, &turn)
@@ -84,10 +83,9 @@ extension Session {
     }
 
     mutating func signinRoundEnded(_ turn: inout Turn) {
-        guard signin.needsAnotherRound else { return }
-        signin.needsAnotherRound = false
-        signin.admission.operations += signin.operationsOfNextRound
-        signin.operationsOfNextRound = []
+        guard let operations = signin.nextRound else { return }
+        signin.nextRound = nil
+        signin.admission.operations += operations
         signin.admission.renew()
         begin(.signin, &turn)
     }
@@ -96,9 +94,8 @@ extension Session {
     mutating func forgetIdentity(_ fault: Fault, _ turn: inout Turn) {
         enter(.idle, .signin, &turn)
         signin.admission.forgetConnection()
-        signin.admission.operations += signin.operationsOfNextRound
-        signin.operationsOfNextRound = []
-        signin.needsAnotherRound = false
+        signin.admission.operations += signin.nextRound ?? []
+        signin.nextRound = nil
         signin.memberData = nil
         if memberID != nil {
             memberID = nil

@@ -270,6 +270,7 @@ import Testing
             driver.input(.transportEnded(driver.transport, .failed(fault)))
             #expect(driver.take("error") == ["error \(BIRD_ERR_SIZE) 1009 a message of 20 MiB"])
             #expect(range.contains(Int(driver.changes.last?.delayMs ?? -1)))
+            #expect(driver.changes.last?.closeCode == 1009)
         }
     }
 

@@ -163,6 +163,23 @@ import Testing
         #expect(driver.take() == ["completed 5 \(BIRD_OK)"])
     }
 
+    @Test func aRefreshThatJoinsAFailingRoundEndsToo() {
+        var driver = SessionDriver()
+        driver.connect()
+        driver.input(.signin(refresh: false, operation: 0))
+        driver.grant(memberData: "{}")
+        driver.advance(30_000)
+        driver.advanceToDeadline()
+        driver.grant(memberData: "{}")
+        driver.input(.signin(refresh: true, operation: 2))
+        _ = driver.take()
+        driver.advance(30_000)
+        #expect(driver.take("signin failed") == ["signin failed \(BIRD_ERR_TIMEOUT)"])
+        driver.grant(memberData: "{}")
+        driver.advance(30_000)
+        #expect(driver.take("completed") == ["completed 2 \(BIRD_ERR_TIMEOUT)"])
+    }
+
     @Test func anotherMemberGetsAnotherChannel() {
         var driver = SessionDriver()
         driver.connect()

@@ -347,6 +347,8 @@ import Testing
         driver.confirm("orders")
         _ = driver.take()
         driver.advance(30_000)
+        #expect(driver.take() == ["send unsubscribe orders", "send subscribe orders"])
+        driver.confirm("orders")
         #expect(driver.take() == ["channel 2 subscribed", "subscribed 2"])
     }
 

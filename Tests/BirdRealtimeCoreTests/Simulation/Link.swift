@@ -1,10 +1,14 @@
+import CBirdRealtimeABI
+
 @testable import BirdRealtimeCore
 
 /// One connection: frames keep their order in each direction, and a silent link keeps them until it is heard again.
 final class Link {
     let client: SimulatedClient
     let transport: TransportID
-    let connectionID: String
+    /// The last is the present one: an edge may give a new one at any time.
+    var connectionIDs: [String]
+    var connectionID: String { connectionIDs.last ?? "" }
     /// The edge still has it.
     var isAtEdge = true
     private(set) var isSilent = false
@@ -19,6 +23,8 @@ final class Link {
     var isGreeted = false
     var identity: String?
     var subscriptions: [String: ModelEdge.Seat] = [:]
+    /// Subscribe frames by channel, those that the edge ignores included.
+    var subscribeFrames: [String: Int] = [:]
     /// Frames about one channel (or the signin) are worked on one after the other.
     var work: [String: [ModelEdge.Work]] = [:]
 
@@ -27,7 +33,7 @@ final class Link {
     init(client: SimulatedClient, transport: TransportID, connectionID: String, world: World) {
         self.client = client
         self.transport = transport
-        self.connectionID = connectionID
+        connectionIDs = [connectionID]
         self.world = world
     }
 
@@ -69,7 +75,7 @@ final class Link {
         heldToEdge = []
         heldToClient = []
         if !isAtEdge {
-            endToClient(.failed(Fault(-33, .connection, "reset", isRetriable: true)))
+            endToClient(.failed(Fault(BIRD_ERR_LOST, .connection, "reset", isRetriable: true)))
         }
     }
 

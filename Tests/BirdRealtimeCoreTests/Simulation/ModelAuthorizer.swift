@@ -1,3 +1,5 @@
+import CBirdRealtimeABI
+
 @testable import BirdRealtimeCore
 
 /// A backend that signs, one that dawdles, fails and repeats itself as long as the world is chaotic.
@@ -22,12 +24,12 @@ enum ModelAuthorizer {
         _ question: AuthorizationQuestion, _ client: SimulatedClient, _ world: World
     ) -> AuthorizationAnswer {
         if question.channelName?.hasPrefix("private-denied") == true || world.happens(onceIn: 40) {
-            return .refused(Fault(-30, .authorization, "denied", httpStatus: 403), retryAfterMs: nil)
+            return .refused(Fault(BIRD_ERR_DENIED, .authorization, "denied", httpStatus: 403), retryAfterMs: nil)
         }
         if world.happens(onceIn: 5) {
             let wish = world.pick([nil, nil, 1_000, 20_000] as [Int64?]) ?? nil
             return .refused(
-                Fault(-31, .authorization, "busy", httpStatus: 503, isRetriable: true), retryAfterMs: wish)
+                Fault(BIRD_ERR_AUTH, .authorization, "busy", httpStatus: 503, isRetriable: true), retryAfterMs: wish)
         }
         if world.happens(onceIn: 40) {
             return .granted(auth: "", memberData: nil, sharedSecret: nil)

@@ -1,3 +1,5 @@
+import CBirdRealtimeABI
+
 @testable import BirdRealtimeCore
 
 /// An edge as Bird protocol has it, one that forgets, dawdles and complains as long as the world is chaotic. It speaks strictly:
@@ -9,7 +11,8 @@ final class ModelEdge {
     }
 
     enum Work {
-        case subscribe(auth: String?, memberData: String?)
+        /// `frame`: which subscribe frame of the connection for this channel it is; its confirmation says so.
+        case subscribe(auth: String?, memberData: String?, frame: Int)
         case unsubscribe
         case signin(auth: String, memberData: String)
     }
@@ -44,7 +47,8 @@ final class ModelEdge {
         guard link.isAtEdge else { return }
         link.isGreeted = true
         let id =
-            world.happens(onceIn: 60) ? "" : #""connection_id":"\#(link.connectionID)","#
+            link.connectionIDs.count == 1 && world.happens(onceIn: 60)
+            ? "" : #""connection_id":"\#(link.connectionID)","#
         send(
             "bird:connection_established", data: "{\(id)\"activity_timeout\":\(Self.activityTimeoutSeconds)}", to: link)
     }
@@ -89,13 +93,18 @@ final class ModelEdge {
                 throw world.failure(of: link.client, "sent \(event) without a channel")
             }
             let isSubscribe = event == "bird:subscribe"
+            if isSubscribe {
+                link.subscribeFrames[channel, default: 0] += 1
+            }
             if isSubscribe, world.happens(onceIn: 40) {
                 world.note(link.client.number, "the edge ignores the subscribe of \(channel)")
                 return
             }
             enqueue(
                 isSubscribe
-                    ? .subscribe(auth: data?["auth"]?.string, memberData: data?["member_data"]?.string) : .unsubscribe,
+                    ? .subscribe(
+                        auth: data?["auth"]?.string, memberData: data?["member_data"]?.string,
+                        frame: link.subscribeFrames[channel] ?? 0) : .unsubscribe,
                 link, channel)
         case "bird:signin":
             if world.happens(onceIn: 20) { return }
@@ -126,7 +135,7 @@ final class ModelEdge {
     func work(_ link: Link, _ key: String) throws {
         guard link.isAtEdge, let work = link.work[key]?.first else { return }
         switch work {
-        case .subscribe(let auth, let memberData): try subscribe(link, key, auth, memberData)
+        case .subscribe(let auth, let memberData, let frame): try subscribe(link, key, auth, memberData, frame)
         case .unsubscribe: unsubscribe(link, key)
         case .signin(let auth, let memberData): try signIn(link, auth, memberData)
         }
@@ -136,17 +145,16 @@ final class ModelEdge {
         }
     }
 
-    private func subscribe(_ link: Link, _ channel: String, _ auth: String?, _ memberData: String?) throws {
+    private func subscribe(
+        _ link: Link, _ channel: String, _ auth: String?, _ memberData: String?, _ frame: Int
+    ) throws {
         if auth == ModelAuthorizer.wrongSignature || channel.hasPrefix("refused-") {
             complain("Invalid signature", to: link)
             return
         }
         let kind = ChannelKind.of(channel)
         if kind.needsAuthorization {
-            let expected = ModelAuthorizer.signature(link.connectionID, channel, memberData)
-            guard auth == expected else {
-                throw world.failure(of: link.client, "sent \(auth ?? "nothing") instead of \(expected)")
-            }
+            guard try checkSignature(auth, link, channel, memberData) else { return }
         }
         if kind == .member, channel != ChannelName.ofMember(link.identity ?? "nobody") {
             throw world.failure(of: link.client, "subscribed to \(channel) without being that member")
@@ -158,7 +166,7 @@ final class ModelEdge {
         let memberID = kind == .presence ? Self.memberID(memberData) : nil
         let isNewMember = memberID.map { !members(of: channel).contains($0) } ?? false
         link.subscriptions[channel] = Seat(memberID: memberID)
-        confirm(channel, link, kind)
+        confirm(channel, link, kind, frame)
         if let memberID, isNewMember {
             for other in links where other !== link && other.subscriptions[channel] != nil {
                 send("bird_internal:member_added", channel, data: #"{"member_id":\#(written(memberID))}"#, to: other)
@@ -166,12 +174,13 @@ final class ModelEdge {
         }
     }
 
-    private func confirm(_ channel: String, _ link: Link, _ kind: ChannelKind) {
-        var data = "{}"
+    private func confirm(_ channel: String, _ link: Link, _ kind: ChannelKind, _ frame: Int) {
+        var data = #"{"frame":\#(frame)}"#
         if kind == .presence {
             let ids = members(of: channel)
             let hash = ids.map { #""\#($0)":{"of":"\#($0)"}"# }.joined(separator: ",")
-            data = #"{"presence":{"ids":[\#(ids.map(written).joined(separator: ","))],"hash":{\#(hash)},"count":0}}"#
+            data =
+                #"{"presence":{"ids":[\#(ids.map(written).joined(separator: ","))],"hash":{\#(hash)},"count":0},"frame":\#(frame)}"#
         }
         send("bird_internal:subscription_succeeded", channel, data: data, to: link)
     }
@@ -198,14 +207,24 @@ final class ModelEdge {
             complain("Invalid signature", to: link)
             return
         }
-        let expected = ModelAuthorizer.signature(link.connectionID, nil, memberData)
-        guard auth == expected, let memberID = Self.memberID(memberData) else {
-            throw world.failure(of: link.client, "signed in with \(auth) instead of \(expected)")
-        }
+        guard try checkSignature(auth, link, nil, memberData), let memberID = Self.memberID(memberData) else { return }
         link.identity = memberID
         var quoted: [UInt8] = []
         JSONString.appendQuoted(memberData, to: &quoted)
         send("bird:signin_success", data: #"{"member_data":\#(String(decoding: quoted, as: UTF8.self))}"#, to: link)
+    }
+
+    /// Only a new id that crossed the frame on its way excuses a signature for an old one.
+    private func checkSignature(
+        _ auth: String?, _ link: Link, _ channel: String?, _ memberData: String?
+    ) throws -> Bool {
+        let signatures = link.connectionIDs.map { ModelAuthorizer.signature($0, channel, memberData) }
+        if auth == signatures.last { return true }
+        guard let auth, signatures.contains(auth) else {
+            throw world.failure(of: link.client, "sent \(auth ?? "nothing") instead of \(signatures.last ?? "")")
+        }
+        complain("Invalid signature", to: link)
+        return false
     }
 
     func members(of channel: String) -> [String] {
@@ -250,7 +269,7 @@ final class ModelEdge {
         switch Int.random(in: 0..<12, using: &world.random) {
         case 0:
             world.note(client.number, "the connection is reset")
-            end(link, .failed(Fault(-33, .connection, "reset", isRetriable: true)))
+            end(link, .failed(Fault(BIRD_ERR_LOST, .connection, "reset", isRetriable: true)))
         case 1, 2:
             let refusals: [UInt16] = [4001, 4004, 4009]
             let others: [UInt16] = [1000, 1001, 1006, 1011, 4100, 4199, 4200, 4200, 4201, 4299, 4300]
@@ -270,6 +289,10 @@ final class ModelEdge {
             send("bird:error", data: #"{"code":4301,"message":"slow down"}"#, to: link)
         case 7 where link.isGreeted:
             send("bird:ping", data: "{}", to: link)
+        case 8 where link.isGreeted && world.happens(onceIn: 2):
+            connections += 1
+            link.connectionIDs.append("\(connections).\(client.number)")
+            greet(link)
         case 8, 9:
             if let message = world.pick(Self.garbage) {
                 link.toClient(message)

@@ -1,3 +1,5 @@
+import CBirdRealtimeABI
+
 @testable import BirdRealtimeCore
 
 /// A session with the application above it and the runtime around it. It performs effects as the runtime does and checks
@@ -44,6 +46,10 @@ final class SimulatedClient {
     private var lastSignOfLife: Int64 = 0
     private var attemptBegan: Int64 = 0
     private var pastTransports: [TransportID] = []
+    /// Whose wish each subscribe frame of this connection was, and when channels were left, counted in errors of the edge.
+    private var frameOwners: [String: [ChannelReference]] = [:]
+    private var errorsHeard = 0
+    private var errorsHeardWhenLeft: [String: Int] = [:]
 
     init(number: Int, world: World) {
         self.number = number
@@ -126,6 +132,7 @@ final class SimulatedClient {
 
     private func unsubscribe(_ name: String) throws {
         guard let reference = wanted.removeValue(forKey: name) else { return }
+        errorsHeardWhenLeft[name] = errorsHeard
         try handle(.unsubscribe(reference))
         try require(mirrorChannels[reference] == nil, "\(name) was unsubscribed and has not ended")
     }
@@ -234,6 +241,9 @@ final class SimulatedClient {
         guard transport == self.transport else { return }
         forgetTransport()
         try handle(.transportEnded(transport, end))
+        if case .closed(4000...4099, _) = end {
+            try require(session.state == .failed, "is \(session.state) after a refusal")
+        }
     }
 
     func answered(_ id: AuthorizationID, _ answer: AuthorizationAnswer) throws {
@@ -275,6 +285,7 @@ final class SimulatedClient {
         transport = nil
         link = nil
         isOpen = false
+        frameOwners = [:]
     }
 
     // MARK: - The runtime
@@ -352,7 +363,15 @@ final class SimulatedClient {
         let frame = JSONDocument.parse(bytes)
         guard frame?["event"]?.string == "bird:subscribe", let name = frame?["data"]?["channel"]?.string else { return }
         let isOwn = session.memberID.map { ChannelName.ofMember($0) == name } ?? false
-        try require(wanted[name] != nil || isOwn, "subscribes to \(name), which nobody wants")
+        guard let reference = wanted[name] ?? (isOwn ? Self.memberChannel : nil) else {
+            throw failure("subscribes to \(name), which nobody wants")
+        }
+        frameOwners[name, default: []].append(reference)
+        let auth = frame?["data"]?["auth"]?.string
+        try require(
+            auth == nil || auth == ModelAuthorizer.wrongSignature
+                || auth?.hasPrefix("signed \(session.connectionID) ") == true,
+            "sends what was signed for another connection id: \(auth ?? "")")
     }
 
     private func told(_ event: SessionEvent) throws {
@@ -365,8 +384,9 @@ final class SimulatedClient {
             if change.current == .connected {
                 noteLife()
             }
-        case .subscribed(let reference, _, let members, let myID, let isResubscribe, let interruptedMs):
+        case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
             try require(mirrorChannels[reference] == .subscribed, "a success comes before its state")
+            try checkOwner(of: data, reference)
             let isRepeated = liveChannels.contains(reference)
             try require(!isRepeated || members != nil, "a success comes twice")
             liveChannels.insert(reference)
@@ -391,9 +411,27 @@ final class SimulatedClient {
             try require(!liveChannels.contains(reference), "a subscribed channel fails")
         case .completed(let operation, _, _, _):
             try require(openOperations.remove(operation) != nil, "operation \(operation) ends twice")
-        case .connectionLost, .connectingIn, .error, .signedIn, .signinFailed:
+        case .error(let fault):
+            if fault.status == BIRD_ERR_SERVER, fault.code != 4301, fault.code != 4302 {
+                errorsHeard += 1
+            }
+        case .connectionLost:
+            try require(!world.isSettled, "loses a connection on which nothing is wrong")
+        case .connectingIn, .signedIn, .signinFailed:
             break
         }
+    }
+
+    /// A confirmation is for the wish whose frame it answers, unless an error since may have been the answer to an older one.
+    private func checkOwner(of data: InboundMessage.Data, _ reference: ChannelReference) throws {
+        guard case .string(let bytes) = data,
+            let frame = JSONDocument.parse(bytes)?["frame"]?.numberText.flatMap({ Int($0) }),
+            let name = wanted.first(where: { $0.value == reference })?.key, let owners = frameOwners[name],
+            owners.indices.contains(frame - 1)
+        else { throw failure("is told of a success that no frame asked for") }
+        try require(
+            owners[frame - 1] == reference || errorsHeard > errorsHeardWhenLeft[name] ?? 0,
+            "credits the confirmation of frame \(frame) for \(name) to a later wish")
     }
 
     private func delivered(_ event: String, on reference: ChannelReference, _ data: InboundMessage.Data) throws {

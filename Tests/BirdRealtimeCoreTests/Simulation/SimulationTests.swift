@@ -10,7 +10,7 @@ import Testing
 @Suite struct SimulationTests {
     @Test func everythingWantedComesBackWhenTheWorldHeals() {
         let first = Self.number("SEED")
-        let seeds = first.map { $0...$0 } ?? 1...(Self.number("SEEDS") ?? 12)
+        let seeds = first.map { $0...$0 } ?? 1...(Self.number("SEEDS") ?? 10)
         let steps = Self.number("STEPS").map(Int.init) ?? Int.max
         for seed in seeds {
             do {

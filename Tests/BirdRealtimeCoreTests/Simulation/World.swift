@@ -1,3 +1,5 @@
+import CBirdRealtimeABI
+
 @testable import BirdRealtimeCore
 
 /// Many sessions, an edge, authorizers and the network between them on one virtual clock. Everything that happens follows
@@ -35,6 +37,8 @@ final class World {
 
     private(set) var now: Int64 = 1_000_000
     private(set) var isChaotic = true
+    /// Whatever was broken when the world healed has been replaced: from here on nothing breaks.
+    private(set) var isSettled = false
     private(set) var steps = 0
     var random: SplitMix64
     private(set) var clients: [SimulatedClient] = []
@@ -42,6 +46,7 @@ final class World {
     private var actions: [Scheduled] = []
     private var actionNumber = 0
     private var trace: [(client: Int?, line: String)] = []
+    private static let stepsAtOneTimeMax = 10_000
     private static let traceLinesMax = 2_000
 
     let seed: UInt64
@@ -72,6 +77,7 @@ final class World {
         }
         // Whatever an application had to hear of has been heard: it asks once more for what was refused by mistake.
         try run(until: healed + Self.healingMs / 2, stepsMax)
+        isSettled = true
         for client in clients {
             try client.askAgain()
         }
@@ -90,6 +96,7 @@ final class World {
     }
 
     private func run(until end: Int64, _ stepsMax: Int) throws {
+        var stepsAtThisTime = 0
         while steps < stepsMax {
             let timer = clients.compactMap { client in client.timerDue.map { (due: $0, client: client) } }
                 .min { ($0.due, $0.client.number) < ($1.due, $1.client.number) }
@@ -100,6 +107,10 @@ final class World {
                 steps += 1
                 try perform(next.action)
             } else if let timer, timer.due <= end {
+                stepsAtThisTime = timer.due > now ? 0 : stepsAtThisTime + 1
+                guard stepsAtThisTime < Self.stepsAtOneTimeMax else {
+                    throw failure(of: timer.client, "has deadlines without end")
+                }
                 now = max(now, timer.due)
                 steps += 1
                 try timer.client.handle(.timer)
@@ -126,7 +137,8 @@ final class World {
         case .dialed(let client, let link):
             try client.dialed(link)
         case .dialFailed(let client, let transport):
-            try client.ended(transport, .failed(Fault(-35, .connection, "connection refused", isRetriable: true)))
+            try client.ended(
+                transport, .failed(Fault(BIRD_ERR_CONNECT, .connection, "connection refused", isRetriable: true)))
         case .handshake(let link):
             edge.greet(link)
         case .frameToEdge(let link, let frame):
