@@ -51,8 +51,7 @@ extern "C" {
 #define BIRD_VERSION_STRING "0.1.0"
 /* major * 1 000 000 + minor * 1 000 + patch */
 #define BIRD_VERSION_NUMBER 1000
-#define BIRD_VERSION_AT_LEAST(major, minor, patch) \
-    (BIRD_VERSION_NUMBER >= (major) * 1000000 + (minor) * 1000 + (patch))
+#define BIRD_VERSION_AT_LEAST(major, minor, patch) (BIRD_VERSION_NUMBER >= (major) * 1000000 + (minor) * 1000 + (patch))
 
 /* The version of the loaded library as a number (compare with BIRD_VERSION_NUMBER) and as text. Cannot fail. */
 int32_t bird_version_number(void);
@@ -63,37 +62,37 @@ const char *bird_version_string(void);
 typedef int32_t bird_status;
 
 #define BIRD_OK 0
-#define BIRD_ERR_ARGUMENT (-1)      /* NULL, too long, malformed or out of range; the error names the argument       */
-#define BIRD_ERR_HANDLE (-2)        /* not a handle of the wanted kind, or no longer one                              */
-#define BIRD_ERR_CLOSED (-3)        /* the client was closed or its destruction has begun                             */
-#define BIRD_ERR_OPTION (-4)        /* unknown option key                                                             */
-#define BIRD_ERR_VALUE (-5)         /* the option is known, the value is not acceptable                               */
-#define BIRD_ERR_STATE (-6)         /* not possible in the present connection state                                   */
-#define BIRD_ERR_NAME (-7)          /* a channel or event name that the protocol does not allow (Bird protocol 1)     */
+#define BIRD_ERR_ARGUMENT (-1) /* NULL, too long, malformed or out of range; the error names the argument       */
+#define BIRD_ERR_HANDLE (-2)   /* not a handle of the wanted kind, or no longer one                              */
+#define BIRD_ERR_CLOSED (-3)   /* the client was closed or its destruction has begun                             */
+#define BIRD_ERR_OPTION (-4)   /* unknown option key                                                             */
+#define BIRD_ERR_VALUE (-5)    /* the option is known, the value is not acceptable                               */
+#define BIRD_ERR_STATE (-6)    /* not possible in the present connection state                                   */
+#define BIRD_ERR_NAME (-7)     /* a channel or event name that the protocol does not allow (Bird protocol 1)     */
 #define BIRD_ERR_NOT_SUBSCRIBED (-8) /* the channel is not subscribed now; wait for its success record                */
-#define BIRD_ERR_UNSUBSCRIBED (-9)  /* the channel was unsubscribed; subscribe again for a new reference              */
-#define BIRD_ERR_PAYLOAD (-10)      /* a payload that is not JSON                                                     */
-#define BIRD_ERR_SIZE (-11)         /* larger than the limit that the error names                                     */
-#define BIRD_ERR_FULL (-12)         /* a bounded queue is full; retriable                                             */
-#define BIRD_ERR_BUSY (-13)         /* the queue is being drained or dispatched by another thread                     */
-#define BIRD_ERR_CALLBACK (-14)     /* a waiting call made inside a handler                                           */
-#define BIRD_ERR_TIMEOUT (-15)      /* the time given, or a deadline of the library, has passed                       */
-#define BIRD_ERR_FORKED (-16)       /* the handle belongs to the parent process                                       */
-#define BIRD_ERR_SPACE (-17)        /* the caller's buffer is too small                                               */
-#define BIRD_ERR_ANSWERED (-18)     /* the request has been answered, or its deadline has passed                      */
-#define BIRD_ERR_UNSUPPORTED (-19)  /* not available for this kind of channel or in this build                        */
-#define BIRD_ERR_SYSTEM (-20)       /* the operating system refused a resource (the message says which)               */
-#define BIRD_ERR_DENIED (-30)       /* the authorizer or the edge said no; final until asked again                    */
-#define BIRD_ERR_AUTH (-31)         /* the authorizer could not be reached or gave no usable answer                   */
-#define BIRD_ERR_REFUSED (-32)      /* the edge refused the connection (close codes 4000-4099); terminal              */
-#define BIRD_ERR_LOST (-33)         /* the connection was lost before the answer                                      */
-#define BIRD_ERR_RESOLVE (-34)      /* the host name could not be resolved                                            */
-#define BIRD_ERR_CONNECT (-35)      /* no TCP connection                                                              */
-#define BIRD_ERR_TLS (-36)          /* no verified TLS session                                                        */
-#define BIRD_ERR_PROXY (-37)        /* the proxy refused or broke the connection                                      */
-#define BIRD_ERR_UPGRADE (-38)      /* the server did not accept the WebSocket upgrade                                */
-#define BIRD_ERR_PROTOCOL (-39)     /* the server broke RFC 6455 or the Bird protocol                                 */
-#define BIRD_ERR_SERVER (-40)       /* the edge reported an error that names no channel (Bird protocol 16)            */
+#define BIRD_ERR_UNSUBSCRIBED (-9) /* the channel was unsubscribed; subscribe again for a new reference              */
+#define BIRD_ERR_PAYLOAD (-10)     /* a payload that is not JSON                                                     */
+#define BIRD_ERR_SIZE (-11)        /* larger than the limit that the error names                                     */
+#define BIRD_ERR_FULL (-12)        /* a bounded queue is full; retriable                                             */
+#define BIRD_ERR_BUSY (-13)        /* the queue is being drained or dispatched by another thread                     */
+#define BIRD_ERR_CALLBACK (-14)    /* a waiting call made inside a handler                                           */
+#define BIRD_ERR_TIMEOUT (-15)     /* the time given, or a deadline of the library, has passed                       */
+#define BIRD_ERR_FORKED (-16)      /* the handle belongs to the parent process                                       */
+#define BIRD_ERR_SPACE (-17)       /* the caller's buffer is too small                                               */
+#define BIRD_ERR_ANSWERED (-18)    /* the request has been answered, or its deadline has passed                      */
+#define BIRD_ERR_UNSUPPORTED (-19) /* not available for this kind of channel or in this build                        */
+#define BIRD_ERR_SYSTEM (-20)      /* the operating system refused a resource (the message says which)               */
+#define BIRD_ERR_DENIED (-30)      /* the authorizer or the edge said no; final until asked again                    */
+#define BIRD_ERR_AUTH (-31)        /* the authorizer could not be reached or gave no usable answer                   */
+#define BIRD_ERR_REFUSED (-32)     /* the edge refused the connection (close codes 4000-4099); terminal              */
+#define BIRD_ERR_LOST (-33)        /* the connection was lost before the answer                                      */
+#define BIRD_ERR_RESOLVE (-34)     /* the host name could not be resolved                                            */
+#define BIRD_ERR_CONNECT (-35)     /* no TCP connection                                                              */
+#define BIRD_ERR_TLS (-36)         /* no verified TLS session                                                        */
+#define BIRD_ERR_PROXY (-37)       /* the proxy refused or broke the connection                                      */
+#define BIRD_ERR_UPGRADE (-38)     /* the server did not accept the WebSocket upgrade                                */
+#define BIRD_ERR_PROTOCOL (-39)    /* the server broke RFC 6455 or the Bird protocol                                 */
+#define BIRD_ERR_SERVER (-40)      /* the edge reported an error that names no channel (Bird protocol 16)            */
 
 /* The constant's name ("BIRD_ERR_NAME") and a sentence. Never NULL; unknown values give a text that says so. */
 const char *bird_status_name(bird_status status);
@@ -188,14 +187,11 @@ bird_status bird_options_create(bird_options **options);
 void bird_options_destroy(bird_options *options);
 /* Sets one option from text, number ("5000") and bool ("0", "1", "true", "false") included. BIRD_ERR_OPTION: unknown key;
    BIRD_ERR_VALUE: unacceptable value, the error says what is acceptable. */
-bird_status bird_options_set(bird_options *options, const char *key,
-                             const char *value, bird_error **error);
+bird_status bird_options_set(bird_options *options, const char *key, const char *value, bird_error **error);
 /* The same for numbers and booleans; BIRD_ERR_VALUE for an option of type text. */
-bird_status bird_options_set_int(bird_options *options, const char *key, int64_t value,
-                                 bird_error **error);
+bird_status bird_options_set_int(bird_options *options, const char *key, int64_t value, bird_error **error);
 /* A header sent with each authorization POST; the same name again replaces it. Values never appear in messages. */
-bird_status bird_options_set_auth_header(bird_options *options, const char *name,
-                                         const char *value,
+bird_status bird_options_set_auth_header(bird_options *options, const char *name, const char *value,
                                          bird_error **error);
 /* Delivers to this queue (implies "delivery" = "queue"). The queue must outlive the client. */
 bird_status bird_options_set_queue(bird_options *options, bird_queue *queue);
@@ -212,8 +208,7 @@ bird_status bird_options_set_tag(bird_options *options, uint64_t tag);
 #define BIRD_STATE_FAILED 5       /* refused by the edge; no retry             */
 
 /* Creates a client in state initialized; no thread, no socket yet. BIRD_ERR_VALUE with the option's name in the error's field. */
-bird_status bird_client_create(bird_options *options, bird_client **client,
-                               bird_error **error);
+bird_status bird_client_create(bird_options *options, bird_client **client, bird_error **error);
 /* Ends the client at once: closes the socket, waits for handlers that are running (not when called from one of them), never for
    the network; runs the destructors left. No record and no call comes after it. NULL is fine. */
 bird_status bird_client_destroy(bird_client *client);
@@ -233,28 +228,23 @@ bird_status bird_client_close(bird_client *client, int64_t timeout_ms);
 bird_status bird_client_state(bird_client *client, int32_t *state);
 const char *bird_state_name(int32_t state);
 /* The connection id, "" when there is none. Copy-out. */
-bird_status bird_client_connection_id(bird_client *client, char *buffer, size_t size,
-                                      size_t *length);
+bird_status bird_client_connection_id(bird_client *client, char *buffer, size_t size, size_t *length);
 
 /* Subscribes (idempotent) and gives a counted reference, the same for the same name; release it with bird_channel_release(). With a tag
    other than 0 exactly one completion record follows: success (at once on a subscribed channel), denial, or the end of the wish. */
-bird_status bird_client_subscribe(bird_client *client, const char *name, uint64_t tag,
-                                  bird_channel **channel,
+bird_status bird_client_subscribe(bird_client *client, const char *name, uint64_t tag, bird_channel **channel,
                                   bird_error **error);
 
 #define BIRD_SIGNIN_REFRESH 1u /* sign in again although signed in (for a changed watchlist) */
 
 /* Signs in as a member, now and again on each later connection. Concurrent calls share one frame. BIRD_ERR_STATE in states failed and
    disconnected. With a tag other than 0 exactly one completion record follows; data is the member_data as JSON. */
-bird_status bird_client_signin(bird_client *client, uint32_t flags, uint64_t tag,
-                               bird_error **error);
+bird_status bird_client_signin(bird_client *client, uint32_t flags, uint64_t tag, bird_error **error);
 /* The id of the member signed in, "" when there is none. Copy-out. */
-bird_status bird_client_member_id(bird_client *client, char *buffer, size_t size,
-                                  size_t *length);
+bird_status bird_client_member_id(bird_client *client, char *buffer, size_t size, size_t *length);
 /* The member channel: events sent to the member signed in. A counted reference; it can be bound before signin, and neither
    triggered on nor unsubscribed. */
-bird_status bird_client_member_channel(bird_client *client,
-                                       bird_channel **channel);
+bird_status bird_client_member_channel(bird_client *client, bird_channel **channel);
 
 /* ---------------------------------------------------------------------------------------------------- channel ------ */
 
@@ -268,7 +258,7 @@ bird_status bird_client_member_channel(bird_client *client,
 #define BIRD_CHANNEL_AUTHORIZING 1 /* the authorizer is being asked              */
 #define BIRD_CHANNEL_PENDING 2     /* the edge has been asked                    */
 #define BIRD_CHANNEL_SUBSCRIBED 3
-#define BIRD_CHANNEL_FAILED 4      /* denied; subscribe again to retry           */
+#define BIRD_CHANNEL_FAILED 4 /* denied; subscribe again to retry           */
 #define BIRD_CHANNEL_UNSUBSCRIBED 5
 
 /* Gives one reference back. It never unsubscribes; bindings stay. */
@@ -278,22 +268,19 @@ bird_status bird_channel_unsubscribe(bird_channel *channel);
 /* Sends a client event ("client-...") to the other subscribers. data is JSON, NULL for none. Accepted means queued; what was
    not written when the connection is lost is counted and never replayed. BIRD_ERR_NAME, _PAYLOAD, _SIZE, _NOT_SUBSCRIBED, _FULL, and
    _UNSUPPORTED on public, encrypted and member channels. */
-bird_status bird_channel_trigger(bird_channel *channel, const char *event,
-                                 const void *data, size_t length,
+bird_status bird_channel_trigger(bird_channel *channel, const char *event, const void *data, size_t length,
                                  bird_error **error);
 bird_status bird_channel_state(bird_channel *channel, int32_t *state);
 bird_status bird_channel_kind(bird_channel *channel, int32_t *kind);
 /* Copy-out. */
-bird_status bird_channel_name(bird_channel *channel, char *buffer, size_t size,
-                              size_t *length);
+bird_status bird_channel_name(bird_channel *channel, char *buffer, size_t size, size_t *length);
 /* A number of the program's that later records of the channel carry. */
 bird_status bird_channel_set_tag(bird_channel *channel, uint64_t tag);
 
 /* Presence. The roster advances as records are delivered: inside a handler it is that record's roster (QUEUE with drain: that of the
    end of the batch). BIRD_ERR_UNSUPPORTED on other kinds of channel. */
 /* The member id of this connection, "" when not subscribed. Copy-out. */
-bird_status bird_channel_my_id(bird_channel *channel, char *buffer, size_t size,
-                               size_t *length);
+bird_status bird_channel_my_id(bird_channel *channel, char *buffer, size_t size, size_t *length);
 bird_status bird_channel_member_count(bird_channel *channel, size_t *count);
 /* A snapshot of the roster, in order of arrival; free it with bird_members_free(). */
 bird_status bird_channel_members(bird_channel *channel, bird_members **members);
@@ -309,25 +296,19 @@ void bird_members_free(bird_members *members);
    bird:subscription_error, bird:member_added, bird:member_removed and bird:connection_count alike; event NULL means every
    application event. Handlers of one event run in this order: the channel's named ones and those for every event, then the
    client's named ones and those for every event, each in order of binding. */
-bird_status bird_channel_bind(bird_channel *channel, const char *event,
-                              bird_handler handler, void *user_data,
-                              bird_destructor destructor, uint64_t *binding,
-                              bird_error **error);
+bird_status bird_channel_bind(bird_channel *channel, const char *event, bird_handler handler, void *user_data,
+                              bird_destructor destructor, uint64_t *binding, bird_error **error);
 /* The same for every channel of the client. */
-bird_status bird_client_bind(bird_client *client, const char *event,
-                             bird_handler handler, void *user_data,
-                             bird_destructor destructor, uint64_t *binding,
-                             bird_error **error);
+bird_status bird_client_bind(bird_client *client, const char *event, bird_handler handler, void *user_data,
+                             bird_destructor destructor, uint64_t *binding, bird_error **error);
 /* Calls the handler for each record whose kind is in the mask (1 << kind), after the bindings of its event. */
-bird_status bird_client_observe(bird_client *client, uint64_t kinds, bird_handler handler,
-                                void *user_data, bird_destructor destructor,
-                                uint64_t *binding, bird_error **error);
+bird_status bird_client_observe(bird_client *client, uint64_t kinds, bird_handler handler, void *user_data,
+                                bird_destructor destructor, uint64_t *binding, bird_error **error);
 /* Removes a binding or an observer of the client or of one of its channels. Never waits: at most one call that is already running ends
    after it. BIRD_ERR_ARGUMENT: no such binding (any more). */
 bird_status bird_client_unbind(bird_client *client, uint64_t binding);
 /* The id that records with this event name carry in event_id from now on; for programs that drain and route by number. */
-bird_status bird_client_intern(bird_client *client, const char *event,
-                               uint32_t *event_id, bird_error **error);
+bird_status bird_client_intern(bird_client *client, const char *event, uint32_t *event_id, bird_error **error);
 
 /* ---------------------------------------------------------------------------------------------------- records ------ */
 
@@ -388,7 +369,7 @@ typedef struct bird_subscription {
     int64_t interrupted_ms;  /* how long events could be missed; 0 for a first subscribe     */
     int32_t will_retry;      /* errors: 1 if the library tries again by itself                */
     uint32_t member_count;   /* presence: members in the roster                               */
-    const char *my_id;         /* presence: member id of this connection        */
+    const char *my_id;       /* presence: member id of this connection        */
     const bird_error *error; /* errors: the cause                             */
 } bird_subscription;
 
@@ -429,15 +410,15 @@ typedef struct bird_question {
     uint32_t struct_size;
     int32_t request_kind;
     bird_request *request; /* ends with its answer, its deadline or the client */
-    int64_t deadline_ms;                /* time left when the record was made               */
+    int64_t deadline_ms;   /* time left when the record was made               */
     const char *connection_id;
     const char *channel_name; /* "" for a signin */
 } bird_question;
 
 /* Authorizes. auth is required; member_data belongs to presence channels and signin; shared_secret to encrypted channels.
    BIRD_ERR_ANSWERED for a second or late answer. */
-bird_status bird_request_authorize(bird_request *request, const char *auth,
-                                   const char *member_data, const char *shared_secret);
+bird_status bird_request_authorize(bird_request *request, const char *auth, const char *member_data,
+                                   const char *shared_secret);
 /* Refuses: retriable 0 is a denial, 1 a transient failure that is tried again. message is for the error record. */
 bird_status bird_request_fail(bird_request *request, int32_t retriable, const char *message);
 
@@ -455,8 +436,7 @@ bird_status bird_queue_wait(bird_queue *queue, int64_t timeout_ms);
 bird_status bird_queue_wake(bird_queue *queue);
 /* Takes the oldest batch, all of one client: *count records, *stride bytes apart. Nothing waiting: BIRD_OK, count 0 and batch NULL.
    Several batches may be held; release each. BIRD_ERR_BUSY: another thread drains or dispatches. */
-bird_status bird_queue_drain(bird_queue *queue, bird_batch **batch,
-                             const bird_record **records, size_t *count,
+bird_status bird_queue_drain(bird_queue *queue, bird_batch **batch, const bird_record **records, size_t *count,
                              size_t *stride);
 bird_status bird_batch_release(bird_batch *batch);
 /* Runs the handlers of what waits on the calling thread, about records_max records (0: all that wait now); *count receives how many. */
@@ -470,9 +450,9 @@ typedef struct bird_statistics {
     uint32_t reserved;
     uint64_t bytes_received;
     uint64_t messages_received;
-    uint64_t events_delivered;   /* application events handed to the delivery                            */
-    uint64_t frames_malformed;   /* messages that are no JSON object with a string event                 */
-    uint64_t frames_unroutable;  /* events for channels not subscribed here                              */
+    uint64_t events_delivered;  /* application events handed to the delivery                            */
+    uint64_t frames_malformed;  /* messages that are no JSON object with a string event                 */
+    uint64_t frames_unroutable; /* events for channels not subscribed here                              */
     uint64_t bytes_sent;
     uint64_t messages_sent;
     uint64_t client_events_lost; /* accepted by bird_channel_trigger, not written when the connection went */

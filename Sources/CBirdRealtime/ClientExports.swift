@@ -24,7 +24,8 @@ public func bird_client_destroy(_ client: OpaquePointer!) -> bird_status {
 }
 
 @c @implementation
-public func bird_client_connect(_ client: OpaquePointer!, _ error: UnsafeMutablePointer<OpaquePointer?>!) -> bird_status {
+public func bird_client_connect(_ client: OpaquePointer!, _ error: UnsafeMutablePointer<OpaquePointer?>!) -> bird_status
+{
     attempt(error) { () throws(Fault) in try CBirdRealtime.client(client).connect() }
 }
 
@@ -103,7 +104,8 @@ public func bird_client_signin(
     attempt(error) { () throws(Fault) in
         let client = try CBirdRealtime.client(client)
         guard flags & ~BIRD_SIGNIN_REFRESH == 0 else {
-            throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "flags", "There are flags that this version does not know.")
+            throw Fault(
+                BIRD_ERR_ARGUMENT, .argument, field: "flags", "There are flags that this version does not know.")
         }
         try client.signin(refresh: flags & BIRD_SIGNIN_REFRESH != 0, operation: tag)
     }
@@ -137,12 +139,15 @@ public func bird_client_statistics(
         // An older program's struct is shorter: only what it has room for is written.
         let size = Int(target.pointee.struct_size)
         guard size >= 16 else {
-            throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "struct_size", "Set struct_size to sizeof(bird_statistics).")
+            throw Fault(
+                BIRD_ERR_ARGUMENT, .argument, field: "struct_size", "Set struct_size to sizeof(bird_statistics).")
         }
         var all = client.statistics
         withUnsafeBytes(of: &all) { source in
             let count = min(size, source.count)
-            for offset in 8..<count { UnsafeMutableRawPointer(target).storeBytes(of: source[offset], toByteOffset: offset, as: UInt8.self) }
+            for offset in 8..<count {
+                UnsafeMutableRawPointer(target).storeBytes(of: source[offset], toByteOffset: offset, as: UInt8.self)
+            }
         }
     }
 }

@@ -56,7 +56,9 @@ public func bird_options_set_int(
     _ options: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: Int64,
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
-    change(options, error) { (target) throws(Fault) in try target.set(text(key, "key", malformed: BIRD_ERR_OPTION), value) }
+    change(options, error) { (target) throws(Fault) in
+        try target.set(text(key, "key", malformed: BIRD_ERR_OPTION), value)
+    }
 }
 
 @c @implementation
@@ -65,7 +67,8 @@ public func bird_options_set_auth_header(
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
     change(options, error) { (target) throws(Fault) in
-        try target.setAuthHeader(text(name, "name", malformed: BIRD_ERR_VALUE), text(value, "value", malformed: BIRD_ERR_VALUE))
+        try target.setAuthHeader(
+            text(name, "name", malformed: BIRD_ERR_VALUE), text(value, "value", malformed: BIRD_ERR_VALUE))
     }
 }
 

@@ -30,7 +30,8 @@ func object<T: AnyObject>(_ handle: OpaquePointer?, _ kind: HandleKind, as type:
         if let typed = object as? T { return typed }
     case .forked:
         throw Fault(
-            BIRD_ERR_FORKED, .argument, field: "\(kind)", "The \(kind) belongs to the parent process; create a new one here.")
+            BIRD_ERR_FORKED, .argument, field: "\(kind)",
+            "The \(kind) belongs to the parent process; create a new one here.")
     case .invalid: break
     }
     throw Fault(BIRD_ERR_HANDLE, .argument, field: "\(kind)", "This is no \(kind) handle, or no longer one.")
@@ -83,7 +84,9 @@ func optionalBytes(
 }
 
 /// A payload of a given length, or of BIRD_NUL. nil for NULL.
-func payload(_ data: UnsafeRawPointer?, _ length: Int, limit: Int, _ argument: String) throws(Fault) -> UnsafeRawBufferPointer? {
+func payload(_ data: UnsafeRawPointer?, _ length: Int, limit: Int, _ argument: String) throws(Fault)
+    -> UnsafeRawBufferPointer?
+{
     guard let data else {
         guard length == 0 || length == -1 else { throw missing(argument) }
         return nil

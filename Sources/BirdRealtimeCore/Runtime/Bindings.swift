@@ -15,7 +15,8 @@ package final class Binding: @unchecked Sendable {
     private let destructor: Destructor?
     private let destroyed = Atomic<Bool>(false)
 
-    init(number: UInt64, handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?, destructor: Destructor?) {
+    init(number: UInt64, handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?, destructor: Destructor?)
+    {
         self.number = number
         self.handler = handler
         self.userData = userData

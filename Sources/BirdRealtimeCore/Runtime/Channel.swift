@@ -118,10 +118,12 @@ package final class Channel: @unchecked Sendable {
             guard data.count <= client.options.clientEventBytesMax else {
                 throw Fault(
                     BIRD_ERR_SIZE, .argument, field: "client_event_bytes_max",
-                    "The data has \(data.count) bytes, client_event_bytes_max is \(client.options.clientEventBytesMax).")
+                    "The data has \(data.count) bytes, client_event_bytes_max is \(client.options.clientEventBytesMax)."
+                )
             }
             guard JSONValidator.isValue(data) else {
-                throw Fault(BIRD_ERR_PAYLOAD, .argument, field: "data", "The data of a client event must be one JSON value.")
+                throw Fault(
+                    BIRD_ERR_PAYLOAD, .argument, field: "data", "The data of a client event must be one JSON value.")
             }
         }
         guard state == .subscribed else {

@@ -152,7 +152,8 @@ extension ClientOptions {
 
     /// One header of the authorization POSTs; the same name replaces. RFC 9110 section 5.
     package mutating func setAuthHeader(_ name: String, _ value: String) throws(Fault) {
-        let isToken = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?={}".utf8.contains($0) }
+        let isToken =
+            !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?={}".utf8.contains($0) }
         guard isToken, name.utf8.count <= 256 else {
             throw Self.unacceptable("auth_header", "has a name that HTTP does not allow")
         }

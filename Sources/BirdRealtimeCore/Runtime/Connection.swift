@@ -242,7 +242,9 @@ final class Connection: EventSource {
 
     /// Where the next read goes: behind the beginning of a large message in its own memory, else into the shared buffer.
     private func readSpace() -> (UnsafeMutableRawPointer, Int) {
-        if let base = carry.base, carry.count > 0, carry.capacity - carry.count > 0, carry.capacity > Reactor.headroomBytes {
+        if let base = carry.base, carry.count > 0, carry.capacity - carry.count > 0,
+            carry.capacity > Reactor.headroomBytes
+        {
             return (base + carry.count, carry.capacity - carry.count)
         }
         return (reactor.scratch + Reactor.headroomBytes, Reactor.scratchBytes)

@@ -25,7 +25,8 @@ final class Connector {
         _ address: Edge, _ options: ClientOptions, upgrade: [UInt8], step: @escaping (String) -> Void,
         _ done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
     ) -> ConnectAttempt {
-        let attempt = ConnectAttempt(address: address, options: options, upgrade: upgrade, connector: self, step: step, done: done)
+        let attempt = ConnectAttempt(
+            address: address, options: options, upgrade: upgrade, connector: self, step: step, done: done)
         attempt.resolve(on: reactor)
         return attempt
     }
@@ -109,7 +110,9 @@ final class ConnectAttempt {
     private func start(resolved: [String]) {
         step(proxy.isProxied ? "proxy" : "connect")
         guard let transfer = ConnectTransfer(), let shard = connector.shard() else {
-            finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
+            finish(
+                .failure(
+                    Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
             return
         }
         transfer.set(CURLOPT_URL, "\(address.usesTLS ? "https" : "http")://\(address.host):\(address.port)/")
@@ -124,7 +127,9 @@ final class ConnectAttempt {
         transfer.onFinished = { [weak self] code in self?.connected(code) }
         self.transfer = transfer
         if !shard.add(transfer) {
-            finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl took no handle.", isRetriable: true)))
+            finish(
+                .failure(
+                    Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl took no handle.", isRetriable: true)))
         }
     }
 
@@ -143,7 +148,8 @@ final class ConnectAttempt {
         var sent = 0
         let sendCode = upgrade.withUnsafeBytes { curl_easy_send(transfer.handle, $0.baseAddress, $0.count, &sent) }
         var fd: curl_socket_t = -1
-        guard sendCode == CURLE_OK || sendCode == CURLE_AGAIN, birdcurl_get_socket(transfer.handle, &fd) == CURLE_OK, fd >= 0
+        guard sendCode == CURLE_OK || sendCode == CURLE_AGAIN, birdcurl_get_socket(transfer.handle, &fd) == CURLE_OK,
+            fd >= 0
         else {
             transfer.cleanUp()
             finish(
@@ -167,7 +173,8 @@ final class ConnectAttempt {
             finish(
                 .failure(
                     Fault(
-                        BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor for the connection: \(error.message).",
+                        BIRD_ERR_SYSTEM, .system, field: "fd",
+                        "No file descriptor for the connection: \(error.message).",
                         isRetriable: true)))
             return
         }

@@ -19,7 +19,9 @@ enum CurlGlobal {
     }
 
     /// Turns a failed transfer into what the program is told.
-    static func fault(_ code: CURLcode, detail: String, to what: String, isProxied: Bool, httpConnectStatus: Int32) -> Fault {
+    static func fault(_ code: CURLcode, detail: String, to what: String, isProxied: Bool, httpConnectStatus: Int32)
+        -> Fault
+    {
         let status: Int32
         let step: String
         switch code {
@@ -29,7 +31,8 @@ enum CurlGlobal {
             CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_USE_SSL_FAILED:
             (status, step) = (BIRD_ERR_TLS, "tls")
         case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING:
-            (status, step) = isProxied && httpConnectStatus != 200 ? (BIRD_ERR_PROXY, "proxy") : (BIRD_ERR_CONNECT, "connect")
+            (status, step) =
+                isProxied && httpConnectStatus != 200 ? (BIRD_ERR_PROXY, "proxy") : (BIRD_ERR_CONNECT, "connect")
         default: (status, step) = (BIRD_ERR_CONNECT, "connect")
         }
         let text = detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail

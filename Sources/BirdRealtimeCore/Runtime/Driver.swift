@@ -37,7 +37,8 @@ final class Driver {
         hot = client.hot
         self.reactor = reactor
         session = Session(
-            configuration: client.options.session, dialect: dialect, memberChannel: client.memberChannel?.reference ?? .none,
+            configuration: client.options.session, dialect: dialect,
+            memberChannel: client.memberChannel?.reference ?? .none,
             seed: Randomness.seed())
         sink = RecordSink(client: client)
         timer = ReactorTimer { [weak self] now in self?.timerFired(now) }

@@ -130,7 +130,9 @@ final class HTTPPost {
 
     private func start(resolved: [String]) {
         guard let transfer = PostTransfer() else {
-            finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
+            finish(
+                .failure(
+                    Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
             return
         }
         transfer.set(CURLOPT_URL, url.text)
@@ -138,7 +140,9 @@ final class HTTPPost {
         transfer.set(CURLOPT_FOLLOWLOCATION, 0)
         transfer.set(CURLOPT_TIMEOUT_MS, Int(options.session.authTimeoutMs))
         // A header of the program's replaces one of ours with the same name.
-        let own = ["content-type: application/json", "accept: application/json", "expect:", "user-agent: \(Library.userAgent)"]
+        let own = [
+            "content-type: application/json", "accept: application/json", "expect:", "user-agent: \(Library.userAgent)",
+        ]
         let given = headers.map { "\($0.name): \($0.value)" }
         let names = Set(headers.map { $0.name.lowercased() })
         transfer.set(
@@ -151,7 +155,9 @@ final class HTTPPost {
         transfer.onFinished = { [weak self] code in self?.ended(code) }
         self.transfer = transfer
         if !posts.add(transfer) {
-            finish(.failure(Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl took no handle.", isRetriable: true)))
+            finish(
+                .failure(
+                    Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl took no handle.", isRetriable: true)))
         }
     }
 
@@ -159,7 +165,9 @@ final class HTTPPost {
         guard let transfer else { return }
         guard code == CURLE_OK else {
             var fault = CurlGlobal.fault(
-                code, detail: transfer.isTooLarge ? "the answer is larger than \(HTTPPosts.bodyBytesMax) bytes" : transfer.detail,
+                code,
+                detail: transfer.isTooLarge
+                    ? "the answer is larger than \(HTTPPosts.bodyBytesMax) bytes" : transfer.detail,
                 to: "No answer from \(url.text)", isProxied: proxy.isProxied, httpConnectStatus: transfer.proxyStatus)
             fault.area = .authorization
             finish(.failure(fault))
@@ -197,7 +205,8 @@ private final class PostTransfer: CurlTransfer {
             { bytes, size, count, userData in
                 guard let bytes, let userData else { return 0 }
                 Unmanaged<PostTransfer>.fromOpaque(userData).takeUnretainedValue()
-                    .takeHeader(String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self))
+                    .takeHeader(
+                        String(decoding: UnsafeRawBufferPointer(start: bytes, count: size * count), as: UTF8.self))
                 return size * count
             }, me)
     }

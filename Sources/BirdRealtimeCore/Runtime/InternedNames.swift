@@ -25,7 +25,8 @@ final class InternedNames {
         text[name.count] = 0
         let id = UInt32(truncatingIfNeeded: entries.count + 1)
         let entry = UnsafeMutablePointer<NameEntry>.allocate(capacity: 1)
-        entry.initialize(to: NameEntry(id: id, length: UInt32(truncatingIfNeeded: name.count), text: UnsafePointer(text)))
+        entry.initialize(
+            to: NameEntry(id: id, length: UInt32(truncatingIfNeeded: name.count), text: UnsafePointer(text)))
         entries.append(entry)
         table.insert(String(decoding: name, as: UTF8.self), UInt64(UInt(bitPattern: entry)))
         return (id, true)

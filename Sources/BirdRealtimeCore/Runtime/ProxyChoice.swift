@@ -21,7 +21,9 @@ enum ProxyChoice: Equatable, Sendable {
         let chosen = Self.environment("https_proxy") ?? Self.environment("all_proxy") ?? ""
         let exceptions = Self.environment("no_proxy") ?? ""
         // What the environment says wrongly is left to libcurl to complain about, by name.
-        self = Self.isExempt(host, exceptions) ? .direct : Self(url: chosen) ?? .proxy(url: chosen, host: chosen, port: 1080)
+        self =
+            Self.isExempt(host, exceptions)
+            ? .direct : Self(url: chosen) ?? .proxy(url: chosen, host: chosen, port: 1080)
     }
 
     /// A suffix matches at a dot only; "*" matches everything.

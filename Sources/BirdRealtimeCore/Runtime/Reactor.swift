@@ -56,7 +56,8 @@ final class Reactor: @unchecked Sendable {
         guard case .success(let epollFD) = epoll, case .success(let wakeFD) = System.makeEventFD() else {
             if case .success(let fd) = epoll { System.closeFD(Int32(fd)) }
             throw Fault(
-                BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor for the reactor: \(Errno(code: errno).message).",
+                BIRD_ERR_SYSTEM, .system, field: "fd",
+                "No file descriptor for the reactor: \(Errno(code: errno).message).",
                 isRetriable: true)
         }
         self.epollFD = Int32(epollFD)

@@ -83,7 +83,9 @@ package final class RecordQueue: @unchecked Sendable {
     /// The newest chunk that waits, if it is the client's and has room to go on with; else an empty one.
     func chunk(for client: Client, bytesWanted: Int, isBusy: Bool) -> RecordChunk {
         let reused: RecordChunk? = monitor.withLock {
-            if let last = ready.last, last.client === client, !last.isPartlyDelivered, last.hasRoom(forStringBytes: bytesWanted) {
+            if let last = ready.last, last.client === client, !last.isPartlyDelivered,
+                last.hasRoom(forStringBytes: bytesWanted)
+            {
                 return ready.popLast()
             }
             guard isBusy || bytesWanted > RecordChunk.bytesSmall / 2,

@@ -64,7 +64,9 @@ final class RecordSink {
 
     /// One event on a subscribed channel. The bytes of the message are overwritten.
     @inline(__always)
-    func event(_ message: UnsafeMutableRawBufferPointer, _ scanned: ScannedMessage, _ channel: UnsafeMutablePointer<ChannelHot>) {
+    func event(
+        _ message: UnsafeMutableRawBufferPointer, _ scanned: ScannedMessage, _ channel: UnsafeMutablePointer<ChannelHot>
+    ) {
         guard isWanted(BIRD_RECORD_EVENT), let base = message.baseAddress else { return }
         refreshNames()
         eventsDelivered &+= 1

@@ -111,7 +111,8 @@ enum Resolver {
         while let info = next, addresses.count < addressesMax {
             var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
             if getnameinfo(
-                info.pointee.ai_addr, info.pointee.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0
+                info.pointee.ai_addr, info.pointee.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+                == 0
             {
                 let address = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
                 if !addresses.contains(address) { addresses.append(address) }

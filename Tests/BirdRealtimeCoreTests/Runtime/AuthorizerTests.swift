@@ -78,8 +78,11 @@ import Testing
     }
 
     @Test func passesRetryAfterOnAndNamesARedirect() throws {
-        guard case .refused(_, let retryAfterMs) = answer(429, "", retryAfterMs: 3_000) else { throw AnswerError.granted }
+        guard case .refused(_, let retryAfterMs) = answer(429, "", retryAfterMs: 3_000) else {
+            throw AnswerError.granted
+        }
         #expect(retryAfterMs == 3_000)
-        #expect(try fault(answer(302, "", location: "https://elsewhere.test/")).message.contains("https://elsewhere.test/"))
+        #expect(
+            try fault(answer(302, "", location: "https://elsewhere.test/")).message.contains("https://elsewhere.test/"))
     }
 }

@@ -4,7 +4,8 @@ import Testing
 
 @Suite struct ProxyChoiceTests {
     @Test(arguments: [
-        ("http://proxy:8080", "proxy", 8080), ("proxy:8080", "proxy", 8080), ("http://user:p%40ss@proxy/", "proxy", 3128),
+        ("http://proxy:8080", "proxy", 8080), ("proxy:8080", "proxy", 8080),
+        ("http://user:p%40ss@proxy/", "proxy", 3128),
         ("socks5://[::1]:1081", "::1", 1081), ("SOCKS5H://proxy", "proxy", 1080),
     ])
     func readsURLs(_ url: String, _ host: String, _ port: UInt16) {
