@@ -94,6 +94,7 @@ package struct Session: ~Copyable, Sendable {
         var turn = Turn(now: now, random: SplitMix64(seed: random.next()))
         swap(&turn.effects, &effects)
         dispatch(input, &turn)
+        askAuthorizer(&turn)
         tidyDeadlines()
         swap(&turn.effects, &effects)
     }

@@ -70,14 +70,14 @@ extension Session {
                     Self.isCurrent($0.applicant, $0.ticket, signin, channels)
                 }
             }
-            askAuthorizer(&turn)
         case .impossible(let fault):
             deny(applicant, fault, &turn)
         }
     }
 
-    /// Asks for as many as may be in flight; the signin goes before the channels.
-    private mutating func askAuthorizer(_ turn: inout Turn) {
+    /// Asks for as many as may be in flight, at the end of each turn: whatever has freed a place. The signin goes before the
+    /// channels.
+    mutating func askAuthorizer(_ turn: inout Turn) {
         while authorizations.hasRoom {
             let applicant: Applicant
             if signin.admission.phase == .queued {
@@ -113,7 +113,6 @@ extension Session {
                 deny(applicant, fault, &turn)
             }
         }
-        askAuthorizer(&turn)
     }
 
     private mutating func askEdge(_ applicant: Applicant, auth: String?, memberData: String?, _ turn: inout Turn) {
@@ -141,7 +140,6 @@ extension Session {
                 "The authorizer gave no answer for \(title(of: applicant)) within \(configuration.authTimeoutMs) ms.",
                 isRetriable: true)
             retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: Self.silentRetriesMax, &turn)
-            askAuthorizer(&turn)
         case .pending:
             if let cause = self[applicant].cause {
                 deny(applicant, cause, &turn)

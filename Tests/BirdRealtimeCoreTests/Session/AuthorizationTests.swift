@@ -48,6 +48,22 @@ import Testing
         #expect(driver.questions.count == 3)
     }
 
+    @Test func whoeverFreesAPlaceLetsTheNextAsk() {
+        let frees: [(inout SessionDriver) -> Void] = [
+            { $0.unsubscribe(1) }, { $0.grant() }, { $0.refuse() },
+            { $0.refuse(BIRD_ERR_AUTH, http: 503, isRetriable: true) }, { $0.advance(10_000) },
+        ]
+        for free in frees {
+            var driver = SessionDriver { $0.authorizationsInFlightMax = 1 }
+            driver.connect()
+            driver.subscribe("private-1", 1)
+            driver.subscribe("private-2", 2)
+            #expect(driver.take("authorize") == ["authorize 1 private-1 for 1.1"])
+            free(&driver)
+            #expect(driver.take("authorize") == ["authorize 2 private-2 for 1.1"])
+        }
+    }
+
     @Test func theQueueStaysSmallWhenChannelsComeAndGo() {
         var driver = SessionDriver { $0.authorizationsInFlightMax = 1 }
         driver.connect()

@@ -37,7 +37,7 @@ import Testing
         #expect(
             driver.take() == [
                 "state connecting connected", "channel 2 pending", "send subscribe orders", "channel 3 pending",
-                "send subscribe prices", "authorize 1 signin for 1.1", "channel 1 authorizing",
+                "send subscribe prices", "channel 1 authorizing", "authorize 1 signin for 1.1",
                 "authorize 2 private-a for 1.1",
             ])
     }

@@ -457,6 +457,9 @@ final class SimulatedClient {
             try require(
                 mirrorChannels[channel.reference] == channel.state,
                 "the mirror of \(channel.name) says \(String(describing: mirrorChannels[channel.reference]))")
+            try require(
+                channel.admission.phase != .queued || openQuestions.count == configuration.authorizationsInFlightMax,
+                "\(channel.name) waits though an authorizer could be asked")
             let routed = route(channel.name)
             try require((routed == channel.reference) == channel.isSubscribed, "\(channel.name) is routed wrongly")
         }

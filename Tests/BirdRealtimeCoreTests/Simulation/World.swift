@@ -133,7 +133,7 @@ final class World {
             schedule(.fault, in: 0...800)
         case .publish:
             edge.publish()
-            schedule(.publish, in: 0...(isChaotic ? 150 : 1_500))
+            schedule(.publish, in: 0...(isChaotic ? 150 : 12_000))
         case .dialed(let client, let link):
             try client.dialed(link)
         case .dialFailed(let client, let transport):
