@@ -54,7 +54,7 @@ package final class Client: @unchecked Sendable {
     let hot: UnsafeMutablePointer<ClientHot>
     /// Gone when the client has finished.
     private(set) var memberChannel: Channel?
-    private(set) var dispatcher: Dispatcher! = nil
+    let dispatcher: Dispatcher
 
     package init(_ options: ClientOptions) throws(Fault) {
         edge = try Edge(
@@ -77,6 +77,7 @@ package final class Client: @unchecked Sendable {
         self.options = options
         hot = .allocate(capacity: 1)
         hot.initialize(to: ClientHot(options, scope: scope.state))
+        dispatcher = Dispatcher(hot)
         switch options.delivery {
         case .queue: queue = options.queue
         case .thread:
@@ -87,7 +88,7 @@ package final class Client: @unchecked Sendable {
         }
         memberChannel = Channel(client: self, name: ChannelName.memberPrefix, isMemberChannel: true)
         memberChannel?.addReference()
-        dispatcher = Dispatcher(client: self)
+        dispatcher.client = self
         pool?.client = self
         queue?.attachClient()
         hot.pointee.handle = Handles.register(self, as: .client)

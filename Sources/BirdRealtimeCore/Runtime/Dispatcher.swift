@@ -3,7 +3,8 @@ import Synchronization
 
 /// Calls the program's handlers for one client. Used on the delivery context only, by one thread at a time.
 final class Dispatcher {
-    private unowned(unsafe) let client: Client
+    /// Set before first use; owns this object.
+    unowned(unsafe) var client: Client?
 
     struct Observer {
         var kinds: UInt64
@@ -15,10 +16,11 @@ final class Dispatcher {
     private var hasObservers = false
     private var seenObserversVersion: UInt32 = 0
 
-    init(client: Client) {
-        self.client = client
-        hot = client.hot
+    init(_ hot: UnsafeMutablePointer<ClientHot>) {
+        self.hot = hot
     }
+
+    private var isEnding: Bool { hot.pointee.ending.load(ordering: .relaxed) }
 
     /// Delivers records of a chunk in order, until `recordsMax`, the end or the end of the client. Returns how many.
     func deliver(_ chunk: RecordChunk, recordsMax: Int) -> Int {
@@ -28,11 +30,11 @@ final class Dispatcher {
         let start = chunk.delivered
         let end = start + min(recordsMax, chunk.count - start)
         var position = start
-        while position < end, !client.isEnding {
+        while position < end, !isEnding {
             let record = records + position
             if record.pointee.rosterChange >= 0 { changes[record.pointee.rosterChange].apply() }
             if record.pointee.visible.event_id == 0, let event = record.pointee.visible.event,
-                chunk.namesVersion != client.namesVersion
+                chunk.namesVersion != hot.pointee.namesVersion.load(ordering: .acquiring), let client
             {
                 // Bound since the record was made.
                 record.pointee.visible.event_id = client.eventID(
@@ -76,6 +78,7 @@ final class Dispatcher {
 
     @inline(never)
     private func rebuild(_ channel: UnsafeMutablePointer<ChannelHot>?) {
+        guard let client else { return }
         let scope = channel?.pointee.channel.takeUnretainedValue().scope ?? client.scope
         client.lock.withLock { scope.rebuild() }
     }
@@ -85,13 +88,14 @@ final class Dispatcher {
         // A copy: an observer may add or remove observers.
         let all = observers
         for observer in all where observer.kinds & bit != 0 {
-            if observer.binding.isActive, !client.isEnding {
+            if observer.binding.isActive, !isEnding {
                 observer.binding.handler(record, observer.binding.userData)
             }
         }
     }
 
     private func refreshObservers() {
+        guard let client else { return }
         client.lock.withLock {
             seenObserversVersion = hot.pointee.observersVersion.load(ordering: .acquiring)
             observers = client.observers
@@ -101,7 +105,7 @@ final class Dispatcher {
 
     /// Destructors of what was unbound; no handler is running now.
     func runRetired() {
-        guard client.hasRetired.load(ordering: .acquiring) else { return }
+        guard let client, client.hasRetired.load(ordering: .acquiring) else { return }
         for binding in client.takeRetired() { binding.runDestructor() }
     }
 }
