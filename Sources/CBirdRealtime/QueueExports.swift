@@ -58,7 +58,7 @@ public func bird_queue_drain(
         batch.pointee = nil
         records.pointee = nil
         count.pointee = 0
-        stride?.pointee = RecordChunk.stride
+        try out(stride, "stride").pointee = RecordChunk.stride
         guard let chunk = try queue.drain() else { return }
         batch.pointee = OpaquePointer(bitPattern: chunk.handle)
         records.pointee = chunk.visibleRecords
