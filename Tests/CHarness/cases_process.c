@@ -131,6 +131,25 @@ MODE_CASE(client_comes_and_goes_without_a_trace) {
     printf("threads %d, memory %+ld KiB over %d rounds\n", count_threads(), resident_kib() - memory, ROUNDS - WARM_UP);
 }
 
+/* Before the first connect nobody works off what calls leave behind. */
+CASE(calls_before_connect_leave_nothing) {
+    enum { ROUNDS = 20000 };
+    bird_options *options = NULL;
+    CHECK_STATUS(bird_options_create(&options), BIRD_OK);
+    set_option(options, "app_key", "pk_demo");
+    set_option(options, "region", "eu1");
+    bird_client *client = client_from(options, NULL);
+    const long memory = resident_kib();
+    for (int round = 0; round < ROUNDS; round++) {
+        bird_channel *channel = NULL;
+        CHECK_STATUS(bird_client_subscribe(client, "orders", 0, &channel, NULL), BIRD_OK);
+        CHECK_STATUS(bird_channel_unsubscribe(channel), BIRD_OK);
+        bird_channel_release(channel);
+    }
+    CHECK(resident_kib() - memory < 4 * 1024);
+    CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
+}
+
 EDGE_CASE(reactor_ends_with_the_last_client) {
     const int threads = count_threads();
     for (int round = 0; round < 20; round++) {
