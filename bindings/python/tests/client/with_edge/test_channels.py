@@ -243,6 +243,34 @@ def test_a_slow_handler_loses_nothing(edge: EdgeServer, connect: Connect) -> Non
     assert seen == list(range(1_000))
 
 
+def _frame(number: int) -> bytes:
+    """An event as an unfragmented text message (RFC 6455 5.2) of 126 to 65 535 bytes."""
+    message = json.dumps({"event": "tick", "channel": "orders", "data": json.dumps([number, "x" * 200])}).encode()
+    return bytes([0x81, 126, *len(message).to_bytes(2, "big")]) + message
+
+
+def test_small_messages_after_a_pause_in_the_middle_of_one(edge: EdgeServer, connect: Connect) -> None:
+    bird = connect(queue_bytes_max=20_000)
+    orders = bird.subscribe("orders")
+    orders.wait_subscribed(GENEROUS_S)
+    gate = threading.Event()
+    seen: list[int] = []
+
+    def slow(event: Event) -> None:
+        assert gate.wait(GENEROUS_S)
+        seen.append(event.data[0])
+
+    orders.bind("tick", slow)
+    stream = b"".join(_frame(number) for number in range(1_000))
+    edge.inject_raw(stream[:-10])
+    eventually(lambda: bird.statistics().read_pauses > 0, "a pause of reading")
+    gate.set()
+    eventually(lambda: len(seen) == 999, "all complete messages")
+    edge.inject_raw(stream[-10:])
+    eventually(lambda: len(seen) == 1_000, "the message that was cut")
+    assert seen == list(range(1_000))
+
+
 @pytest.mark.parametrize("thread", [True, False])
 def test_interrupts_at_any_point(edge: EdgeServer, connect: Connect, thread: bool) -> None:
     """Ctrl-C comes between any two instructions, here a thousand times while events keep coming."""
