@@ -43,7 +43,7 @@ public func bird_channel_kind(_ channel: OpaquePointer!, _ kind: UnsafeMutablePo
 public func bird_channel_name(
     _ channel: OpaquePointer!, _ buffer: UnsafeMutablePointer<CChar>!, _ size: Int, _ length: UnsafeMutablePointer<Int>!
 ) -> bird_status {
-    attempt { () throws(Fault) in try copyOut(CBirdRealtime.channel(channel).name, buffer, size, length) }
+    attempt { () throws(Fault) in try copyOut(CBirdRealtime.channel(channel).currentName, buffer, size, length) }
 }
 
 @c @implementation

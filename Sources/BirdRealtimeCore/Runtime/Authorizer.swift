@@ -15,6 +15,7 @@ enum Authorizer {
         let what = question.channelName.map { "Channel authorization of \($0)" } ?? "Signin authorization"
         switch result {
         case .failure(var fault):
+            fault.status = BIRD_ERR_AUTH
             fault.endpoint = endpoint
             fault.isRetriable = true
             fault.message = "\(what) failed: \(fault.message)"
@@ -27,13 +28,14 @@ enum Authorizer {
 
     private static func refusal(_ answer: HTTPAnswer, _ what: String, _ endpoint: String) -> AuthorizationAnswer {
         let isTransient = [408, 425, 429].contains(answer.status) || answer.status >= 500
+        let isDenial = (400...499).contains(answer.status) && !isTransient
         var message = "\(what) failed (HTTP \(answer.status))"
         if (300...399).contains(answer.status) {
             message += ": redirects are not followed, Location is \(answer.location ?? "missing")"
         }
         return .refused(
             Fault(
-                isTransient ? BIRD_ERR_AUTH : BIRD_ERR_DENIED, .authorization, field: "auth_endpoint", message + ".",
+                isDenial ? BIRD_ERR_DENIED : BIRD_ERR_AUTH, .authorization, field: "auth_endpoint", message + ".",
                 httpStatus: answer.status, endpoint: endpoint, isRetriable: isTransient),
             retryAfterMs: answer.retryAfterMs)
     }
@@ -44,7 +46,7 @@ enum Authorizer {
         func unusable(_ problem: String) -> AuthorizationAnswer {
             .refused(
                 Fault(
-                    BIRD_ERR_DENIED, .authorization, field: "auth_endpoint", "\(what) failed: the answer \(problem).",
+                    BIRD_ERR_AUTH, .authorization, field: "auth_endpoint", "\(what) failed: the answer \(problem).",
                     httpStatus: answer.status, endpoint: endpoint),
                 retryAfterMs: nil)
         }

@@ -6,7 +6,10 @@ import Synchronization
 /// `@unchecked Sendable`: immutable but for atomics, and for what the client's lock guards.
 package final class Channel: @unchecked Sendable {
     package let client: Client
+    /// The member channel's is only the prefix; see `currentName`.
     package let name: String
+    /// Every name that records may still point to; only the member channel has more than one.
+    private var names: [UnsafePointer<CChar>] = []
     package let kind: ChannelKind
     package let isMemberChannel: Bool
     let hot: UnsafeMutablePointer<ChannelHot>
@@ -24,22 +27,42 @@ package final class Channel: @unchecked Sendable {
         self.name = name
         self.isMemberChannel = isMemberChannel
         kind = ChannelKind.of(name)
-        let bytes = Array(name.utf8)
-        let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
-        for (position, byte) in bytes.enumerated() { buffer[position] = CChar(bitPattern: byte) }
-        buffer[bytes.count] = 0
+        let text = Self.copy(name)
+        names = [text]
         hot = .allocate(capacity: 1)
         hot.initialize(
             to: ChannelHot(
                 channel: .passUnretained(self), handle: Handles.register(self, as: .channel),
-                name: UnsafePointer(buffer), nameLength: UInt32(truncatingIfNeeded: bytes.count),
+                name: text, nameLength: UInt32(truncatingIfNeeded: name.utf8.count),
                 scope: scope.state))
     }
 
     deinit {
-        hot.pointee.name.deallocate()
+        for name in names { name.deallocate() }
         hot.deinitialize(count: 1)
         hot.deallocate()
+    }
+
+    private static func copy(_ text: String) -> UnsafePointer<CChar> {
+        let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: text.utf8.count + 1)
+        for (position, byte) in text.utf8.enumerated() { buffer[position] = CChar(bitPattern: byte) }
+        buffer[text.utf8.count] = 0
+        return UnsafePointer(buffer)
+    }
+
+    /// The name as the edge knows it now.
+    package var currentName: String {
+        isMemberChannel ? ChannelName.ofMember(client.memberID) : name
+    }
+
+    /// From the driver: whose channel this is from now on.
+    func follow(memberID: String) {
+        let name = ChannelName.ofMember(memberID)
+        guard String(cString: hot.pointee.name) != name else { return }
+        let text = Self.copy(name)
+        names.append(text)
+        hot.pointee.name = text
+        hot.pointee.nameLength = UInt32(truncatingIfNeeded: name.utf8.count)
     }
 
     var reference: ChannelReference { ChannelReference(bits: UInt64(UInt(bitPattern: hot))) }

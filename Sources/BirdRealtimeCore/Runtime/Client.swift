@@ -175,14 +175,29 @@ package final class Client: @unchecked Sendable {
         let isOver = try lock.withLock { () throws(Fault) -> Bool in
             guard channel.markUnsubscribed() else { throw Channel.unsubscribedFault }
             channels[channel.name] = nil
-            // A channel that is going must not fail to go.
-            commands.append(.unsubscribe(channel))
+            if !forgetSubscribesLocked(channel) {
+                // A channel that is going must not fail to go.
+                commands.append(.unsubscribe(channel))
+            }
             retireLocked(channel.scope.removeAll())
             return !channel.isReferenced
         }
         wakeReactor()
         announceRetired()
         if isOver { Handles.release(channel.handle, .channel) }
+    }
+
+    /// Before the first connect calls only wait. True if nothing that waits concerns the channel any more.
+    private func forgetSubscribesLocked(_ channel: Channel) -> Bool {
+        guard !driverIsAttached else { return false }
+        var isWaitedFor = false
+        commands.removeAll { command in
+            guard case .subscribe(let other, let operation) = command, other === channel else { return false }
+            // An operation still gets its completion.
+            if operation != 0 { isWaitedFor = true }
+            return operation == 0
+        }
+        return !isWaitedFor
     }
 
     package func signin(refresh: Bool, operation: UInt64) throws(Fault) {
@@ -259,7 +274,7 @@ package final class Client: @unchecked Sendable {
     private func awaitDriver(_ timeoutMs: Int64, _ command: (Waiter) -> DriverCommand) throws(Fault) {
         guard lock.withLock({ driverIsAttached }) else { return }
         let waiter = Waiter(lock)
-        try post(command(waiter))
+        postUnbounded(command(waiter))
         let isDone = lock.withLock { lock.wait(timeoutMs: timeoutMs) { waiter.isDone || isEnding } }
         if isEnding { throw Self.closedFault }
         if !isDone { throw Self.timeout("Not everything was written in time.") }
@@ -444,10 +459,10 @@ package final class Client: @unchecked Sendable {
         try lock.withLock { () throws(Fault) in try postLocked(command) }
     }
 
-    /// Of these there are never more than the driver has asked for.
-    func postAnswer(_ id: AuthorizationID, _ answer: AuthorizationAnswer) {
+    /// For what is bounded by other means: answers by the questions asked, waits by the threads that wait.
+    func postUnbounded(_ command: DriverCommand) {
         lock.withLock {
-            commands.append(.input(.authorization(id, answer)))
+            commands.append(command)
             reactor?.schedule(self)
         }
     }

@@ -89,13 +89,8 @@ final class Connection: EventSource {
     /// The number and cost of client events that will not be written any more.
     func dropOutbound() -> (lost: Int, cost: Int) { outbound.drop() }
 
-    /// Closes from this side. With `abandon` the edge's answer is not waited for; `gone` runs when the socket is closed.
-    func close(code: UInt16?, reason: String, abandon: Bool, maskKey: UInt32, _ gone: @escaping () -> Void) {
-        guard phase != .ended else {
-            gone()
-            return
-        }
-        onGone = gone
+    /// Closes from this side. With `abandon` the edge's answer is not waited for.
+    func close(code: UInt16?, reason: String, abandon: Bool, maskKey: UInt32) {
         guard phase == .open, let code else {
             finish()
             return
@@ -109,6 +104,12 @@ final class Connection: EventSource {
         }
         lingerUntilClosed()
     }
+
+    /// A close frame has been sent, and the stream has not ended yet.
+    var isClosing: Bool { phase == .closing }
+
+    /// Runs when the socket has been closed.
+    func whenGone(_ gone: @escaping () -> Void) { onGone = gone }
 
     /// At once, without a word to anybody.
     func abandon() {

@@ -22,6 +22,7 @@ package enum DeliveryPool {
         weak var client: Client?
         fileprivate var isScheduled = false
         fileprivate var hasJoined = false
+        private var hasLeft = false
 
         func schedule() {
             DeliveryPool.monitor.withLock {
@@ -35,7 +36,7 @@ package enum DeliveryPool {
         /// The client will deliver from now on.
         func join() throws(Fault) {
             try DeliveryPool.monitor.withLock { () throws(Fault) in
-                guard !hasJoined else { return }
+                guard !hasJoined, !hasLeft else { return }
                 if DeliveryPool.members == 0 { try DeliveryPool.startThreads() }
                 DeliveryPool.members += 1
                 hasJoined = true
@@ -44,6 +45,7 @@ package enum DeliveryPool {
 
         func leave() {
             let ended: [pthread_t] = DeliveryPool.monitor.withLock {
+                hasLeft = true
                 guard hasJoined else { return [] }
                 hasJoined = false
                 DeliveryPool.members -= 1

@@ -142,7 +142,7 @@ final class Driver {
         attempt = nil
         if let connection {
             self.connection = nil
-            connection.close(code: 1000, reason: "client released", abandon: true, maskKey: Randomness.next()) {}
+            connection.close(code: 1000, reason: "client released", abandon: true, maskKey: Randomness.next())
         }
         for connection in lingering { connection.abandon() }
         lingering = []
@@ -197,7 +197,9 @@ final class Driver {
         case .channelState(let reference, let state):
             // The records that still wait hold it on their own.
             if state == .unsubscribed { held[reference] = nil }
-        case .identity(let memberID): client.mirror(memberID: memberID)
+        case .identity(let memberID):
+            client.mirror(memberID: memberID)
+            if let memberID { client.memberChannel?.follow(memberID: memberID) }
         case .clientEventLost:
             client.counters.clientEventsLost.add(1)
             client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed)
@@ -257,11 +259,14 @@ final class Driver {
         guard let connection, connection.id == id else { return }
         self.connection = nil
         client.isReadingPaused.store(false, ordering: .releasing)
-        if abandon { countLost(connection) }
-        if !abandon { lingering.append(connection) }
-        connection.close(code: code, reason: reason, abandon: abandon, maskKey: Randomness.next()) { [weak self] in
-            self?.lingeringEnded(connection)
-        }
+        connection.close(code: code, reason: reason, abandon: abandon, maskKey: Randomness.next())
+        if connection.isClosing { linger(connection) } else { countLost(connection) }
+    }
+
+    /// Waits, within bounds, for the edge to end a connection that is being closed.
+    private func linger(_ connection: Connection) {
+        lingering.append(connection)
+        connection.whenGone { [weak self] in self?.lingeringEnded(connection) }
         while lingering.count > Self.lingeringMax { lingering.removeFirst().abandon() }
     }
 
@@ -287,7 +292,7 @@ final class Driver {
         guard self.connection === connection else { return }
         self.connection = nil
         client.isReadingPaused.store(false, ordering: .releasing)
-        countLost(connection)
+        if connection.isClosing { linger(connection) } else { countLost(connection) }
         feed(.transportEnded(connection.id, end))
         settle(reactor.now)
     }

@@ -46,8 +46,9 @@ struct ScopeState: ~Copyable {
 struct ChannelHot: ~Copyable {
     let channel: Unmanaged<Channel>
     let handle: UInt
-    let name: UnsafePointer<CChar>
-    let nameLength: UInt32
+    /// That of the member channel follows the signin.
+    var name: UnsafePointer<CChar>
+    var nameLength: UInt32
     let tag = Atomic<UInt64>(0)
     let scope: UnsafeMutablePointer<ScopeState>
 

@@ -46,6 +46,6 @@ package final class Request: @unchecked Sendable {
         guard end() else {
             throw Fault(BIRD_ERR_ANSWERED, .authorization, field: "request", "The request has been answered.")
         }
-        client.postAnswer(id, answer)
+        client.postUnbounded(.input(.authorization(id, answer)))
     }
 }
