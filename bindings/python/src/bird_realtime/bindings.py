@@ -29,8 +29,10 @@ class Bindable:
     """Something that handlers can be bound to. Safe from any thread: delivery reads tuples that are replaced, never
     changed."""
 
-    def __init__(self, lock: threading.RLock) -> None:
+    def __init__(self, lock: threading.RLock, check_process: Callable[[], None]) -> None:
         self._lock = lock
+        # Comes before each use of the lock: in a forked child it may be held for ever by a thread that is not there.
+        self._check_process = check_process
         self._named: dict[str, Bindings] = {}
         self._global: Bindings = ()
 
@@ -55,6 +57,7 @@ class Bindable:
     def unbind(self: Self, event: str | None = None, handler: Handler | None = None) -> Self:
         """Removes this handler of this event; without a handler all of the event; without an event from every event,
         the global handlers included. At most one call that is already running ends after it."""
+        self._check_process()
         with self._lock:
             names = list(self._named) if event is None else [event]
             for name in names:
@@ -67,6 +70,7 @@ class Bindable:
         return self
 
     def _add(self, event: str, handler: Handler) -> Binding:
+        self._check_process()
         self._prepare(event)
         binding = _binding(handler)
         with self._lock:
@@ -75,6 +79,7 @@ class Bindable:
         return binding
 
     def _add_global(self, handler: Handler) -> Binding:
+        self._check_process()
         binding = _binding(handler)
         with self._lock:
             self._global = (*self._global, binding)
@@ -118,6 +123,7 @@ class GloballyBindable(Bindable):
 
     def unbind_global(self: Self, handler: Handler | None = None) -> Self:
         """Removes this global handler, or all of them."""
+        self._check_process()
         with self._lock:
             self._global = _without(self._global, handler)
             self._changed()

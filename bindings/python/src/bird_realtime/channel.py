@@ -27,7 +27,7 @@ class Channel(GloballyBindable):
     """
 
     def __init__(self, client: BirdRealtime, name: str, tag: int) -> None:
-        super().__init__(client._lock)
+        super().__init__(client._lock, client._check_process)
         self._client = client
         self._handle: c_void_p | None = None
         self._tag = tag
@@ -45,9 +45,7 @@ class Channel(GloballyBindable):
     @property
     def state(self) -> str:
         """idle, authorizing, pending, subscribed, failed or unsubscribed, at this moment."""
-        # The lock: subscribe() may not have returned yet while its first record is delivered.
-        with self._lock:
-            handle = self._handle
+        handle = self._current_handle()
         if handle is None:
             return "unsubscribed" if self.error is None else "failed"
         return self._client._channel_state(handle)
@@ -102,9 +100,14 @@ class Channel(GloballyBindable):
         has_failed = state == "failed" and self._is_told and self.error is not None
         return state == "unsubscribed" or has_failed or self._client._is_over()
 
-    def _live_handle(self) -> c_void_p:
+    def _current_handle(self) -> c_void_p | None:
+        self._check_process()
+        # The lock: subscribe() may not have returned yet while its first record is delivered.
         with self._lock:
-            handle = self._handle
+            return self._handle
+
+    def _live_handle(self) -> c_void_p:
+        handle = self._current_handle()
         if handle is None:
             raise self.error or NotSubscribed(
                 f"{self.name} was unsubscribed; subscribe again for a new channel",

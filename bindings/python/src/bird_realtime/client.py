@@ -64,7 +64,6 @@ class BirdRealtime(GloballyBindable):
         on_handler_error: HandlerErrorHook | None = None,
         **options: Unpack[_options.Options],
     ) -> None:
-        super().__init__(threading.RLock())
         values = _options.checked(options)
         for key, function in (("authorizer", authorizer), ("member_authorizer", member_authorizer)):
             if function is not None:
@@ -73,9 +72,12 @@ class BirdRealtime(GloballyBindable):
                 values[key] = True
         errors = HandlerErrors(on_handler_error)
         self._native = Native(app_key, values, auth_headers or {})
+        super().__init__(threading.RLock(), self._native.check_process)
         self._is_closed = False
         self._tags = itertools.count(1)
-        self.connection = Connection(self._lock, self._state, lambda: self._text("bird_client_connection_id"))
+        self.connection = Connection(
+            self._lock, self._check_process, self._state, lambda: self._text("bird_client_connection_id")
+        )
         authorization = Authorization(self._native, authorizer, member_authorizer, errors.report)
         self._router = Router(self.connection, authorization, errors, self._native.failure)
         self._delivery = Delivery(self._native, self._router, thread)
@@ -85,7 +87,11 @@ class BirdRealtime(GloballyBindable):
         #: events sent to the member signed in
         self.member = self._member_channel()
         if auto_connect:
-            self.connect()
+            try:
+                self.connect()
+            except BaseException:
+                self.close(0)
+                raise
 
     # --------------------------------------------------------------------------------------------- connection ----
 
@@ -166,6 +172,7 @@ class BirdRealtime(GloballyBindable):
     @property
     def channels(self) -> dict[str, Channel]:
         """The channels by name: a copy."""
+        self._check_process()
         with self._lock:
             return dict(self._router.channels)
 
@@ -268,7 +275,7 @@ class BirdRealtime(GloballyBindable):
     # ------------------------------------------------------------------------------------------- for channels ----
 
     def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
-        self._native.check_process()
+        self._check_process()
         return self._delivery.wait_for(is_done, timeout)
 
     def _is_over(self) -> bool:
@@ -294,14 +301,14 @@ class BirdRealtime(GloballyBindable):
         self._native.call("bird_channel_trigger", channel, event, payload, length)
 
     def _channel_state(self, channel: c_void_p) -> str:
-        self._native.check_process()
+        self._check_process()
         number = _abi.BIRD_CHANNEL_UNSUBSCRIBED
         if not self._is_closed:
             number = self._native.number("bird_channel_state", channel)
         return _abi.CHANNEL_STATE_NAMES.get(number, f"state {number}")
 
     def _unsubscribe(self, channel: Channel) -> None:
-        self._native.check_process()
+        self._check_process()
         with self._lock:
             handle = channel._handle
             self._forget(channel)
@@ -315,19 +322,19 @@ class BirdRealtime(GloballyBindable):
     # ------------------------------------------------------------------------------------------------ private ----
 
     def _check_usable(self) -> None:
-        self._native.check_process()
+        self._check_process()
         if self._is_closed:
             raise _closed()
 
     def _state(self) -> str:
-        self._native.check_process()
+        self._check_process()
         if self._is_closed:
             return "disconnected"
         number = self._native.number("bird_client_state", self._native.client)
         return _abi.STATE_NAMES.get(number, f"state {number}")
 
     def _text(self, function: str) -> str | None:
-        self._native.check_process()
+        self._check_process()
         return None if self._is_closed else self._native.text(function, self._native.client) or None
 
     def _flush(self, timeout: float | None) -> int:

@@ -29,9 +29,13 @@ class Connection(Bindable):
     """
 
     def __init__(
-        self, lock: threading.RLock, state: Callable[[], str], connection_id: Callable[[], str | None]
+        self,
+        lock: threading.RLock,
+        check_process: Callable[[], None],
+        state: Callable[[], str],
+        connection_id: Callable[[], str | None],
     ) -> None:
-        super().__init__(lock)
+        super().__init__(lock, check_process)
         self._live_state = state
         self._live_connection_id = connection_id
         #: why the edge refused the connection, None unless the state is failed

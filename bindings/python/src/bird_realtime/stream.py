@@ -73,5 +73,7 @@ class EventStream(Iterator[Event]):
 
 
 def _close(source: GloballyBindable, binding: Binding, delivery: Delivery, buffer: Buffer) -> None:
+    if delivery.is_forked:
+        return
     source._remove_global(binding)
     delivery.remove_buffer(buffer)

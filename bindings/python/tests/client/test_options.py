@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bird_realtime import BirdRealtime, InvalidArgument, _abi
+from bird_realtime import BirdRealtime, BirdRealtimeError, InvalidArgument, _abi
 from bird_realtime.options import checked
 
 from .fake_library import FakeLibrary
@@ -84,3 +84,11 @@ def test_nothing_is_left_of_a_client_that_was_refused(fake: FakeLibrary) -> None
         BirdRealtime("pk_test", region="us1")
     assert fake.destroyed == ["queue"]
     assert "bird_options_destroy" in {call[0] for call in fake.calls}
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_left_of_a_client_that_cannot_connect(fake: FakeLibrary) -> None:
+    fake.statuses["bird_client_connect"] = _abi.BIRD_ERR_SYSTEM
+    with pytest.raises(BirdRealtimeError, match="status -20"):
+        BirdRealtime("pk_test", region="us1")
+    assert fake.destroyed == ["client", "queue"]

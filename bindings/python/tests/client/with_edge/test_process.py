@@ -247,7 +247,8 @@ def test_fork(edge: EdgeServer, start: Start, thread: bool, child_ends: str) -> 
                 orders.unsubscribe, lambda: bird.subscribe("x"), lambda: orders.trigger("client-x"),
                 lambda: bird.connection.state, lambda: bird.connection.connection_id, lambda: bird.member_id,
                 lambda: orders.state, lambda: bird.wait_until("connected"), lambda: next(iter(orders)),
-                lambda: orders.bind("x", print), lambda: orders.wait_subscribed(),
+                lambda: orders.bind("x", print), lambda: orders.wait_subscribed(), orders.unbind, bird.unbind,
+                bird.connection.unbind, lambda: bird.bind_global(print), lambda: bird.channels,
             ):
                 try:
                     call()
