@@ -199,7 +199,7 @@ class PresenceChannel(Channel):
 
 
 class MemberChannel(Channel):
-    """``bird.member``: events sent to the member signed in. It can be bound before signin."""
+    """``bird.member``: events sent to the member signed in. It can be bound before signin, which gives it its name."""
 
     def trigger(self, event: str, data: object = _NOTHING, *, raw: bytes | None = None) -> bool:
         raise NotSupported("client events cannot be sent on the member channel")

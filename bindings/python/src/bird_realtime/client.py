@@ -85,12 +85,12 @@ class BirdRealtime(GloballyBindable):
         # The exit hook of the delivery ends clients that are still there; they are not reported as forgotten.
         self._finalizer.atexit = False
         #: events sent to the member signed in
-        self.member = self._member_channel()
+        self.member = self._router.member = self._member_channel()
         if auto_connect:
             try:
                 self.connect()
             except BaseException:
-                self.close(0)
+                self.close()
                 raise
 
     # --------------------------------------------------------------------------------------------- connection ----

@@ -10,7 +10,7 @@ from typing import Callable, NamedTuple
 from . import _abi
 from .authorization import Authorization
 from .bindings import Bindings
-from .channel import Channel, PresenceChannel
+from .channel import Channel, MemberChannel, PresenceChannel
 from .connection import Connection
 from .errors import BirdRealtimeError
 from .events import Event, MemberEvent, StateChange, SubscriptionFailed, SubscriptionSucceeded, member_of
@@ -76,6 +76,7 @@ class Router:
     ) -> None:
         self.channels: dict[str, Channel] = {}
         self.by_tag: dict[int, Channel] = {}
+        self.member: MemberChannel | None = None
         #: names of interned events
         self.names: dict[int, str] = {}
         self.completions: dict[int, Completion] = {}
@@ -247,7 +248,10 @@ class Router:
         self.emit_connection("signin_error", self._failure(detail.error or 0, _abi.BIRD_ERR_AUTH))
 
     def _signed_in(self, fields: Fields) -> None:
-        self.emit_connection("signed_in", member_of(fields.payload))
+        member = member_of(fields.payload)
+        if self.member is not None:
+            self.member.name = f"#server-to-user-{member.member_id}"
+        self.emit_connection("signed_in", member)
 
     def _completed(self, fields: Fields) -> None:
         completion = self.completions.pop(fields.operation_tag, None)

@@ -40,6 +40,7 @@ def test_signin_and_what_is_sent_to_the_member(edge: EdgeServer, connect: Connec
     sdk.realtime.members.send(edge.app_id, "m_7", event="order.shipped", data={"parcel": "P-55"})
     event = next(events)
     assert (event.name, event.data, event.channel) == ("order.shipped", {"parcel": "P-55"}, bird.member)
+    assert bird.member.name == "#server-to-user-m_7"
     assert bird.signin(timeout=GENEROUS_S) == Member("m_7", {"name": "Noor"})
     assert len(edge.journal("member_auth")) == 1, "signed in already"
     bird.signin(refresh=True, timeout=GENEROUS_S)
