@@ -136,7 +136,7 @@ extension Session {
         switch self[applicant].phase {
         case .authorizing:
             let fault = Fault(
-                BIRD_ERR_AUTH, area(of: applicant), field: "auth_timeout_ms",
+                BIRD_ERR_TIMEOUT, area(of: applicant), field: "auth_timeout_ms",
                 "The authorizer gave no answer for \(title(of: applicant)) within \(configuration.authTimeoutMs) ms.",
                 isRetriable: true)
             retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: Self.silentRetriesMax, &turn)
@@ -146,7 +146,6 @@ extension Session {
             } else if case .channel(let slot) = applicant, self[applicant].hasDoubtfulSuccess {
                 // Leaving makes sure that the next confirmation, and its roster, is for the next frame.
                 send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), &turn)
-                self[applicant].unansweredFrames = 0
                 begin(applicant, &turn)
             } else {
                 let fault = Fault(

@@ -46,10 +46,11 @@ final class SimulatedClient {
     private var lastSignOfLife: Int64 = 0
     private var attemptBegan: Int64 = 0
     private var pastTransports: [TransportID] = []
-    /// Whose wish each subscribe frame of this connection was, and when channels were left, counted in errors of the edge.
-    private var frameOwners: [String: [ChannelReference]] = [:]
+    /// For each subscribe frame of this connection the errors heard until then, by channel; how many of them have been left.
+    private var subscribeFrames: [String: [Int]] = [:]
+    private var leftFrames: [String: Int] = [:]
     private var errorsHeard = 0
-    private var errorsHeardWhenLeft: [String: Int] = [:]
+    private var isUnsubscribing = false
 
     init(number: Int, world: World) {
         self.number = number
@@ -132,8 +133,9 @@ final class SimulatedClient {
 
     private func unsubscribe(_ name: String) throws {
         guard let reference = wanted.removeValue(forKey: name) else { return }
-        errorsHeardWhenLeft[name] = errorsHeard
+        isUnsubscribing = true
         try handle(.unsubscribe(reference))
+        isUnsubscribing = false
         try require(mirrorChannels[reference] == nil, "\(name) was unsubscribed and has not ended")
     }
 
@@ -285,7 +287,8 @@ final class SimulatedClient {
         transport = nil
         link = nil
         isOpen = false
-        frameOwners = [:]
+        subscribeFrames = [:]
+        leftFrames = [:]
     }
 
     // MARK: - The runtime
@@ -361,12 +364,17 @@ final class SimulatedClient {
     /// Nothing is asked of the edge that nobody wants.
     private func checkFrame(_ bytes: [UInt8]) throws {
         let frame = JSONDocument.parse(bytes)
-        guard frame?["event"]?.string == "bird:subscribe", let name = frame?["data"]?["channel"]?.string else { return }
-        let isOwn = session.memberID.map { ChannelName.ofMember($0) == name } ?? false
-        guard let reference = wanted[name] ?? (isOwn ? Self.memberChannel : nil) else {
-            throw failure("subscribes to \(name), which nobody wants")
+        guard let name = frame?["data"]?["channel"]?.string else { return }
+        if frame?["event"]?.string == "bird:unsubscribe" {
+            // A session that leaves by itself does so because it cannot tell whose confirmation it was.
+            if isUnsubscribing {
+                leftFrames[name] = subscribeFrames[name]?.count
+            }
+            return
         }
-        frameOwners[name, default: []].append(reference)
+        let isOwn = session.memberID.map { ChannelName.ofMember($0) == name } ?? false
+        try require(wanted[name] != nil || isOwn, "subscribes to \(name), which nobody wants")
+        subscribeFrames[name, default: []].append(errorsHeard)
         let auth = frame?["data"]?["auth"]?.string
         try require(
             auth == nil || auth == ModelAuthorizer.wrongSignature
@@ -386,7 +394,7 @@ final class SimulatedClient {
             }
         case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
             try require(mirrorChannels[reference] == .subscribed, "a success comes before its state")
-            try checkOwner(of: data, reference)
+            try checkConfirmation(data, reference)
             let isRepeated = liveChannels.contains(reference)
             try require(!isRepeated || members != nil, "a success comes twice")
             liveChannels.insert(reference)
@@ -422,16 +430,16 @@ final class SimulatedClient {
         }
     }
 
-    /// A confirmation is for the wish whose frame it answers, unless an error since may have been the answer to an older one.
-    private func checkOwner(of data: InboundMessage.Data, _ reference: ChannelReference) throws {
+    /// The confirmation of a subscription that has been left since is none, unless an error since then may have been an answer.
+    private func checkConfirmation(_ data: InboundMessage.Data, _ reference: ChannelReference) throws {
         guard case .string(let bytes) = data,
             let frame = JSONDocument.parse(bytes)?["frame"]?.numberText.flatMap({ Int($0) }),
-            let name = wanted.first(where: { $0.value == reference })?.key, let owners = frameOwners[name],
-            owners.indices.contains(frame - 1)
+            let name = wanted.first(where: { $0.value == reference })?.key, let frames = subscribeFrames[name],
+            frames.indices.contains(frame - 1)
         else { throw failure("is told of a success that no frame asked for") }
         try require(
-            owners[frame - 1] == reference || errorsHeard > errorsHeardWhenLeft[name] ?? 0,
-            "credits the confirmation of frame \(frame) for \(name) to a later wish")
+            frame > leftFrames[name] ?? 0 || errorsHeard > frames[frame - 1],
+            "credits frame \(frame) for \(name), which it has left since")
     }
 
     private func delivered(_ event: String, on reference: ChannelReference, _ data: InboundMessage.Data) throws {
