@@ -9,6 +9,8 @@ struct Carry: ~Copyable {
     private(set) var base: UnsafeMutableRawPointer?
     private(set) var capacity = 0
     private(set) var count = 0
+    /// Bytes of the message in all, as far as is known; 0 when it is not.
+    private(set) var wanted = 0
 
     deinit { base?.deallocate() }
 
@@ -16,12 +18,18 @@ struct Carry: ~Copyable {
         grow(to: bytes.count)
         if let base, let source = bytes.baseAddress { memmove(base, source, bytes.count) }
         count = bytes.count
+        wanted = 0
     }
 
-    /// Makes room for a message of `total` bytes, of which `count` are here.
-    mutating func grow(to wanted: Int) {
-        guard wanted > capacity else { return }
-        let total = max(wanted, Self.bytesMin)
+    /// Makes room for the whole message of `total` bytes, of which `count` are here.
+    mutating func want(_ total: Int) {
+        wanted = total
+        grow(to: total)
+    }
+
+    private mutating func grow(to bytes: Int) {
+        guard bytes > capacity else { return }
+        let total = max(bytes, Self.bytesMin)
         let larger = UnsafeMutableRawPointer.allocate(byteCount: total + 64, alignment: 64)
         if let base {
             memcpy(larger, base, count)
@@ -33,7 +41,10 @@ struct Carry: ~Copyable {
 
     mutating func added(_ bytes: Int) { count += bytes }
 
-    mutating func clear() { count = 0 }
+    mutating func clear() {
+        count = 0
+        wanted = 0
+    }
 
     mutating func giveBack() {
         guard count == 0 else { return }

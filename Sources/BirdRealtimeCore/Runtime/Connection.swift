@@ -29,6 +29,10 @@ final class Connection: EventSource {
     private var isPaused = false
     /// A message of several fragments that the owner had no room for.
     private var waitingAssembly: [UInt8]?
+    /// The carry begins with messages that the owner had no room for.
+    private var hasLeftover = false
+    /// The stream has failed while reading was paused: it is read to its end, and no longer watched, until then.
+    private var isDetached = false
     private var closeTimer: ReactorTimer?
     private var onGone: (() -> Void)?
     /// When the first byte of a message that is not complete yet came.
@@ -159,7 +163,10 @@ final class Connection: EventSource {
     func setPaused(_ paused: Bool) {
         guard isPaused != paused, phase == .open else { return }
         isPaused = paused
-        updateInterest()
+        // The time that this side does not read is not the message's.
+        partialSince = nil
+        updateInterest(isNew: isDetached)
+        isDetached = false
         if !paused { reactor.resumeSoon(self) }
     }
 
@@ -176,7 +183,7 @@ final class Connection: EventSource {
         if events & (EPOLLIN.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 {
             if isPaused, events & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 {
                 // Nothing can be added to what was read before; the end is told when it has been consumed.
-                endsWhenConsumed = true
+                isDetached = true
                 reactor.unwatch(self)
                 return
             }
@@ -184,36 +191,33 @@ final class Connection: EventSource {
         }
     }
 
-    private var endsWhenConsumed = false
-
     override func resume(_ now: Instant) {
-        if var assembly = waitingAssembly, phase == .open, !isPaused {
-            waitingAssembly = nil
-            let isTaken = assembly.withUnsafeMutableBytes { deliver($0, isValidUTF8: true) }
-            guard isTaken else {
-                waitingAssembly = assembly
-                return
-            }
-        }
-        if carry.count > 0, phase == .open, !isPaused {
-            consumeCarry()
-            if phase == .open { owner.connectionTurnEnded(self) }
-        }
-        if phase != .ended, !isPaused { readTurn(now) }
+        readTurn(now)
     }
 
-    /// After a pause: the socket was no longer watched because it had failed.
-    func resumeIfDetached() {
-        guard endsWhenConsumed, phase == .open else { return }
-        endsWhenConsumed = false
-        updateInterest(isNew: true)
+    /// What the owner had no room for before it paused reading. False: it has none now.
+    private func consumeLeftover() -> Bool {
+        if var assembly = waitingAssembly {
+            waitingAssembly = nil
+            guard assembly.withUnsafeMutableBytes({ deliver($0, isValidUTF8: true) }) else {
+                waitingAssembly = assembly
+                return false
+            }
+        }
+        if hasLeftover {
+            hasLeftover = false
+            consumeCarry()
+        }
+        return phase == .open && !isPaused
     }
 
     private func readTurn(_ now: Instant) {
-        var received = 0
         var reads = 0
         defer {
-            if received > 0, phase != .ended { owner.connectionTurnEnded(self) }
+            if phase != .ended { owner.connectionTurnEnded(self) }
+        }
+        if hasLeftover || waitingAssembly != nil {
+            guard phase == .open, !isPaused, consumeLeftover() else { return }
         }
         while phase != .ended, !isPaused {
             guard reads < Self.readsPerTurnMax else {
@@ -224,7 +228,6 @@ final class Connection: EventSource {
             let (space, room) = readSpace()
             switch stream.read(space, room) {
             case .bytes(let count):
-                received += count
                 owner.connection(self, received: count)
                 guard phase != .ended else { return }
                 took(space, count)
@@ -243,10 +246,8 @@ final class Connection: EventSource {
 
     /// Where the next read goes: behind the beginning of a large message in its own memory, else into the shared buffer.
     private func readSpace() -> (UnsafeMutableRawPointer, Int) {
-        if let base = carry.base, carry.count > 0, carry.capacity - carry.count > 0,
-            carry.capacity > Reactor.headroomBytes
-        {
-            return (base + carry.count, carry.capacity - carry.count)
+        if let base = carry.base, carry.wanted > Reactor.headroomBytes {
+            return (base + carry.count, carry.wanted - carry.count)
         }
         return (reactor.scratch + Reactor.headroomBytes, Reactor.scratchBytes)
     }
@@ -257,20 +258,13 @@ final class Connection: EventSource {
         let shared = reactor.scratch + Reactor.headroomBytes
         if space != shared {
             carry.added(count)
-            if carry.count == carry.capacity { consumeCarry() }
+            if carry.count == carry.wanted { consumeCarry() }
             return
         }
         var start = space
         var total = count
         if carry.count > 0, let base = carry.base {
-            if carry.count > Reactor.headroomBytes {
-                // Too much for the headroom: go on in the message's own memory.
-                carry.grow(to: carry.count + count)
-                if let base = carry.base { memcpy(base + carry.count, space, count) }
-                carry.added(count)
-                consumeCarry()
-                return
-            }
+            // Less than a message that is small enough for the headroom, or less than the largest header of an upgrade.
             start = space - carry.count
             memcpy(start, base, carry.count)
             total += carry.count
@@ -312,6 +306,7 @@ final class Connection: EventSource {
             case .message(let start, let length, let consumed, let isValidUTF8, _):
                 let message = UnsafeMutableRawBufferPointer(start: base + offset + start, count: length)
                 if !deliver(message, isValidUTF8: isValidUTF8) {
+                    hasLeftover = true
                     keepRest(bytes, from: offset)
                     return
                 }
@@ -324,15 +319,22 @@ final class Connection: EventSource {
                 }
                 if !isTaken {
                     waitingAssembly = assembly
+                    hasLeftover = true
                     keepRest(bytes, from: offset + consumed)
                     return
                 }
                 offset += consumed
-            case .fragment(let consumed): offset += consumed
+            case .fragment(let consumed):
+                offset += consumed
+                if partialSince == nil { partialSince = reactor.now }
+                continue
             case .ping(let start, let length, let consumed):
                 pong(UnsafeRawBufferPointer(start: base + offset + start, count: length))
                 offset += consumed
-            case .pong(_, _, let consumed): offset += consumed
+                continue
+            case .pong(_, _, let consumed):
+                offset += consumed
+                continue
             case .close(let code, let reason, _):
                 closedByPeer(code, reason)
                 return
@@ -341,13 +343,12 @@ final class Connection: EventSource {
                 return
             case .needsMore(let total):
                 keepRest(bytes, from: offset)
-                if total > Reactor.headroomBytes { carry.grow(to: total) }
+                if total > Reactor.headroomBytes { carry.want(total) }
                 if partialSince == nil { partialSince = reactor.now }
                 return
             }
             if partialSince != nil { partialSince = nil }
         }
-        if phase != .open { return }
     }
 
     private func keepRest(_ bytes: UnsafeMutableRawBufferPointer, from offset: Int) {
