@@ -37,9 +37,9 @@ class Channel(GloballyBindable):
         self.name = name
         #: why the subscription failed, None while it has not
         self.error: BirdRealtimeError | None = None
-        #: how the subscription stands, as handlers are told, and whether they have been
+        #: how the subscription stands, as handlers are told, and the rounds of telling that have not ended
         self._status: SubscriptionSucceeded | SubscriptionFailed | None = None
-        self._is_told = False
+        self._untold_count = 0
         self._changed()
 
     @property
@@ -139,14 +139,25 @@ class Channel(GloballyBindable):
             binding = super()._add(event, handler)
             status = self._status
             if status is not None and status.name == event:
-                self._client._delivery.post(lambda: self._client._router.emit((binding,), status))
+                self._client._delivery.post(lambda: self._client._router.tell_status(self, (binding,), status))
+                self._untold_count += 1
         return binding
+
+    @property
+    def _is_told(self) -> bool:
+        """True once every handler has been told how the subscription stands."""
+        return self._status is not None and self._untold_count == 0
+
+    def _told(self) -> None:
+        with self._lock:
+            self._untold_count -= 1
 
     def _announce(self, status: SubscriptionSucceeded | SubscriptionFailed) -> Bindings:
         """Takes up a status and gives the handlers to run; those bound from now on get it when they are bound."""
         with self._lock:
             self.error = status.error if isinstance(status, SubscriptionFailed) else None
             self._status = status
+            self._untold_count += 1
             return self._of_event(status.name)
 
     def _load(self, event: SubscriptionSucceeded, my_id: str | None) -> None:
@@ -155,7 +166,6 @@ class Channel(GloballyBindable):
     def _reset(self) -> None:
         """What the edge told us about the channel is no longer so."""
         self._status = None
-        self._is_told = False
 
     def __str__(self) -> str:
         return self.name

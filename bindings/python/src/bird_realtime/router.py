@@ -161,12 +161,17 @@ class Router:
         self.emit(channel._of_event(event.name), event)
 
     def emit_status(self, channel: Channel, status: SubscriptionSucceeded | SubscriptionFailed) -> None:
+        was_called = self.tell_status(channel, channel._announce(status), status)
+        if isinstance(status, SubscriptionFailed) and not was_called:
+            logger.warning("%s: %s", channel.name, status.error)
+
+    def tell_status(
+        self, channel: Channel, bindings: Bindings, status: SubscriptionSucceeded | SubscriptionFailed
+    ) -> bool:
         try:
-            was_called = self.emit(channel._announce(status), status)
-            if isinstance(status, SubscriptionFailed) and not was_called:
-                logger.warning("%s: %s", channel.name, status.error)
+            return self.emit(bindings, status)
         finally:
-            channel._is_told = True
+            channel._told()
 
     def _channel(self, fields: Fields) -> Channel | None:
         """The channel of a record; one that was made before the channel had its tag is found by name."""

@@ -117,8 +117,8 @@ def test_a_handler_bound_after_the_answer(bird: BirdRealtime, lobby: PresenceCha
     lobby.bind("bird:subscription_error", lambda event: seen.append("not this one"))
     lobby.bind("bird:subscription_succeeded", lambda event: seen.append(event.my_id))
     assert seen == [], "handlers are called by the delivery only"
-    bird._delivery._deliver_slice(0)
-    assert seen == ["m_7"]
+    lobby.wait_subscribed(5)
+    assert seen == ["m_7"], "and a wait includes them"
     deliver(bird, batch)
     assert seen == ["m_7", "m_7"]
     batch = BatchMaker()

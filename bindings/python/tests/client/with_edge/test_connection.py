@@ -164,8 +164,9 @@ def test_statistics(edge: EdgeServer, connect: Connect) -> None:
     events = orders.events(GENEROUS_S)
     edge.publish("tick", ["orders"], 1)
     assert next(events).data == 1
+    eventually(lambda: bird.statistics().events_delivered == 1, "the count, which may lag behind the event")
     statistics = bird.statistics()
-    assert (statistics.connects, statistics.attempts, statistics.events_delivered) == (1, 1, 1)
+    assert (statistics.connects, statistics.attempts) == (1, 1)
     assert statistics.bytes_received > 0
 
 
