@@ -136,7 +136,7 @@ extension Session {
         switch self[applicant].phase {
         case .authorizing:
             let fault = Fault(
-                BIRD_ERR_TIMEOUT, area(of: applicant), field: "auth_timeout_ms",
+                BIRD_ERR_AUTH, area(of: applicant), field: "auth_timeout_ms",
                 "The authorizer gave no answer for \(title(of: applicant)) within \(configuration.authTimeoutMs) ms.",
                 isRetriable: true)
             retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: Self.silentRetriesMax, &turn)

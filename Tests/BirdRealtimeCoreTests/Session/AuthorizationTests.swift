@@ -182,7 +182,7 @@ import Testing
         driver.grant()
         #expect(driver.take() == [])
         driver.advance(60_000)
-        #expect(driver.take("subscription failed") == ["subscription failed 1 \(BIRD_ERR_TIMEOUT) will retry"])
+        #expect(driver.take("subscription failed") == ["subscription failed 1 \(BIRD_ERR_AUTH) will retry"])
         #expect(driver.questions.allSatisfy { $0.channelName == "private-a" })
     }
 
