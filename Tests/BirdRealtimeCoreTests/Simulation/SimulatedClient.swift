@@ -46,8 +46,8 @@ final class SimulatedClient {
     private var lastSignOfLife: Int64 = 0
     private var attemptBegan: Int64 = 0
     private var pastTransports: [TransportID] = []
-    /// For each subscribe frame of this connection the errors heard until then, by channel; how many of them have been left.
-    private var subscribeFrames: [String: [Int]] = [:]
+    /// Subscribe frames of this connection by channel and the errors heard before the first; how many of them have been left.
+    private var subscribeFrames: [String: (count: Int, errorsHeard: Int)] = [:]
     private var leftFrames: [String: Int] = [:]
     private var errorsHeard = 0
     private var isUnsubscribing = false
@@ -374,7 +374,7 @@ final class SimulatedClient {
         }
         let isOwn = session.memberID.map { ChannelName.ofMember($0) == name } ?? false
         try require(wanted[name] != nil || isOwn, "subscribes to \(name), which nobody wants")
-        subscribeFrames[name, default: []].append(errorsHeard)
+        subscribeFrames[name, default: (0, errorsHeard)].count += 1
         let auth = frame?["data"]?["auth"]?.string
         try require(
             auth == nil || auth == ModelAuthorizer.wrongSignature
@@ -430,15 +430,16 @@ final class SimulatedClient {
         }
     }
 
-    /// The confirmation of a subscription that has been left since is none, unless an error since then may have been an answer.
+    /// The confirmation of a subscription that has been left since is none. Once there was an error, which may
+    /// have been an answer, nobody can count them.
     private func checkConfirmation(_ data: InboundMessage.Data, _ reference: ChannelReference) throws {
         guard case .string(let bytes) = data,
             let frame = JSONDocument.parse(bytes)?["frame"]?.numberText.flatMap({ Int($0) }),
             let name = wanted.first(where: { $0.value == reference })?.key, let frames = subscribeFrames[name],
-            frames.indices.contains(frame - 1)
+            frame <= frames.count
         else { throw failure("is told of a success that no frame asked for") }
         try require(
-            frame > leftFrames[name] ?? 0 || errorsHeard > frames[frame - 1],
+            frame > leftFrames[name] ?? 0 || errorsHeard > frames.errorsHeard,
             "credits frame \(frame) for \(name), which it has left since")
     }
 
