@@ -54,8 +54,9 @@ class Authorization:
             status = self._native.refuse(question.request, text, is_transient(error))
         else:
             if problem is None:
-                auth, member_data, shared_secret = (result.get(field) for field in _FIELDS)
-                status = self._native.answer(question.request, auth, member_data, shared_secret)
+                status = self._native.answer(
+                    question.request, result["auth"], result.get("member_data"), result.get("shared_secret")
+                )
             else:
                 status = self._native.refuse(question.request, f"the {what} returned {problem}", False)
         if status != _abi.BIRD_OK:

@@ -139,7 +139,11 @@ class Channel(GloballyBindable):
             binding = super()._add(event, handler)
             status = self._status
             if status is not None and status.name == event:
-                self._client._delivery.post(lambda: self._client._router.tell_status(self, (binding,), status))
+
+                def tell() -> None:
+                    self._client._router.tell_status(self, (binding,), status)
+
+                self._client._delivery.post(tell)
                 self._untold_count += 1
         return binding
 

@@ -96,7 +96,7 @@ def _typed(key: str, value: object) -> Value:
     if str in hints and isinstance(value, str):
         return value
     if len(hints) > 2 and isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return os.fsdecode(value)
     wanted = "True or False" if bool in hints else "an int" if int in hints else "a str"
     raise InvalidArgument(
         f"option {key} must be {wanted}, not {type(value).__name__}", status=_abi.BIRD_ERR_VALUE, field=key
