@@ -29,7 +29,9 @@ struct Carry: ~Copyable {
 
     private mutating func grow(to bytes: Int) {
         guard bytes > capacity else { return }
-        let total = max(bytes, Self.bytesMin)
+        var total = Self.bytesMin
+        while total < bytes, total < Reactor.headroomBytes { total *= 2 }
+        total = max(total, bytes)
         let larger = UnsafeMutableRawPointer.allocate(byteCount: total + 64, alignment: 64)
         if let base {
             memcpy(larger, base, count)

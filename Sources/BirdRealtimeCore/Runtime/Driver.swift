@@ -26,6 +26,7 @@ final class Driver {
     private var inputs: [SessionInput] = []
     private var effects: [SessionEffect] = []
     private var isFeeding = false
+    private var mirroredConnectionID = ""
     /// What the client event being fed was counted with.
     private var clientEventCost = 0
     private var flushWaiters: [Waiter] = []
@@ -172,6 +173,11 @@ final class Driver {
             // What other threads may ask is true before anything is told.
             for case .channelState(let reference, let state) in batch where state != .unsubscribed {
                 ChannelHot.at(reference)?.pointee.channel.takeUnretainedValue().setState(state)
+            }
+            if session.connectionID != mirroredConnectionID {
+                // A repeated handshake brings a new id without a change of state.
+                mirroredConnectionID = session.connectionID
+                client.mirror(state: session.state, connectionID: session.connectionID)
             }
             for effect in batch where !client.isEnding { perform(effect) }
             batch.removeAll(keepingCapacity: true)

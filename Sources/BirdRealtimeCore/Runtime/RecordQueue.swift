@@ -5,12 +5,8 @@ import Glibc
 /// records not yet consumed), since reading pauses per client.
 /// `@unchecked Sendable`: all state is guarded by `monitor`.
 package final class RecordQueue: @unchecked Sendable {
-    /// Chunks kept for reuse, so that a steady flow allocates nothing.
-    private static let idleChunksMax = 8
-
     private let monitor = Monitor()
     private var ready = Ring<RecordChunk>()
-    private var idle: [RecordChunk] = []
     /// Clients with destructors to run.
     private var retiring: [Client] = []
     private var consumer: pthread_t?
@@ -81,26 +77,14 @@ package final class RecordQueue: @unchecked Sendable {
     // MARK: Producer
 
     /// The newest chunk that waits, if it is the client's and has room to go on with; else an empty one.
-    func chunk(for client: Client, bytesWanted: Int, isBusy: Bool) -> RecordChunk {
-        let reused: RecordChunk? = monitor.withLock {
-            if let last = ready.last, last.client === client, !last.isPartlyDelivered,
-                last.hasRoom(forStringBytes: bytesWanted)
-            {
-                return ready.popLast()
-            }
-            guard isBusy || bytesWanted > RecordChunk.bytesSmall / 2,
-                let index = idle.lastIndex(where: { $0.hasRoom(forStringBytes: bytesWanted) })
+    func chunk(for client: Client, stringBytes: Int, isBusy: Bool) -> RecordChunk {
+        let waiting: RecordChunk? = monitor.withLock {
+            guard let last = ready.last, last.client === client, !last.isPartlyDelivered,
+                last.hasRoom(forStringBytes: stringBytes)
             else { return nil }
-            return idle.remove(at: index)
+            return ready.popLast()
         }
-        if let reused {
-            if reused.isEmpty { reused.begin(for: client) }
-            return reused
-        }
-        let normal = isBusy ? RecordChunk.bytesNormal : RecordChunk.bytesSmall
-        let chunk = RecordChunk(capacityBytes: max(normal, bytesWanted + 4 * RecordChunk.stride))
-        chunk.begin(for: client)
-        return chunk
+        return waiting ?? ChunkPool.take(for: client, stringBytes: stringBytes, isBusy: isBusy)
     }
 
     func publish(_ chunk: RecordChunk) {
@@ -199,11 +183,7 @@ package final class RecordQueue: @unchecked Sendable {
     /// Gives a chunk back after its records have been consumed.
     func recycle(_ chunk: RecordChunk) {
         chunk.client?.didConsume(bytes: chunk.usedBytes, records: chunk.count)
-        chunk.reset()
-        guard chunk.capacityBytes == RecordChunk.bytesNormal else { return }
-        monitor.withLock {
-            if idle.count < Self.idleChunksMax { idle.append(chunk) }
-        }
+        ChunkPool.give(chunk)
     }
 
     /// Takes the oldest chunk for the program to walk. nil: nothing waits. Throws when another consumer is at work.

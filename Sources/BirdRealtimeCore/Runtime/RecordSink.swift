@@ -187,12 +187,11 @@ final class RecordSink {
         publish()
         let next: RecordChunk
         if let queue {
-            next = queue.chunk(for: client, bytesWanted: stringBytes, isBusy: isBusy)
+            next = queue.chunk(for: client, stringBytes: stringBytes, isBusy: isBusy)
             hot.pointee.queuedBytes.wrappingSubtract(next.usedBytes, ordering: .relaxed)
             hot.pointee.queuedRecords.wrappingSubtract(next.count, ordering: .relaxed)
         } else {
-            next = RecordChunk(capacityBytes: max(RecordChunk.bytesSmall, stringBytes + 4 * RecordChunk.stride))
-            next.begin(for: client)
+            next = ChunkPool.take(for: client, stringBytes: stringBytes, isBusy: false)
         }
         if next.isEmpty { next.namesVersion = namesVersion }
         chunk = next
@@ -401,9 +400,7 @@ final class RecordSink {
             handlerDepth += 1
             _ = client.dispatcher.deliver(chunk, recordsMax: .max)
             handlerDepth -= 1
-            chunk.reset()
-            chunk.begin(for: client)
-            if self.chunk == nil { self.chunk = chunk }
+            ChunkPool.give(chunk)
         }
     }
 }

@@ -41,9 +41,11 @@ enum Shared {
         monitor.lock()
         DeliveryPool.lockForFork()
         Resolver.lockForFork()
+        ChunkPool.lockForFork()
     }
 
     static func unlockAfterFork() {
+        ChunkPool.unlockAfterFork()
         Resolver.unlockAfterFork()
         DeliveryPool.unlockAfterFork()
         monitor.unlock()
