@@ -49,7 +49,22 @@ package enum JSONString {
                 to &+= width &- removed
             }
         }
+        // What is left and plain goes by words.
+        while carry == 0, count &- from >= 8 {
+            let word = base.loadUnaligned(fromByteOffset: from, as: UInt64.self)
+            guard !hasBackslash(word) else { break }
+            UnsafeMutableRawPointer(destination).storeBytes(of: word, toByteOffset: to, as: UInt64.self)
+            from &+= 8
+            to &+= 8
+        }
         return bytewise(bytes, from: from, until: count, isEscaped: carry == 1, into: destination, to: to).to
+    }
+
+    /// One of the eight bytes is a backslash.
+    @inline(__always)
+    private static func hasBackslash(_ word: UInt64) -> Bool {
+        let zeroWhereFound = word ^ 0x5C5C_5C5C_5C5C_5C5C
+        return (zeroWhereFound &- 0x0101_0101_0101_0101) & ~zeroWhereFound & 0x8080_8080_8080_8080 != 0
     }
 
     /// Takes the backslash at the lowest bit of `starts` out of the block that was read at `bytes`: from its place on the block gets
