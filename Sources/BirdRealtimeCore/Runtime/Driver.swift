@@ -32,6 +32,9 @@ final class Driver {
     private var flushWaiters: [Waiter] = []
     private var closeWaiters: [Waiter] = []
     private var messages: UInt64 = 0
+    /// How the last event began, and whose it was, until the session changes.
+    private var template = MessageTemplate()
+    private var lastChannel: UnsafeMutablePointer<ChannelHot>?
 
     init(client: Client, reactor: Reactor) {
         self.client = client
@@ -163,6 +166,7 @@ final class Driver {
         inputs.append(input)
         guard !isFeeding else { return }
         isFeeding = true
+        lastChannel = nil
         var next = 0
         while next < inputs.count, !client.isEnding {
             let input = inputs[next]
@@ -323,12 +327,18 @@ final class Driver {
         if sink.isFull, pauseReading(connection) { return false }
         messages &+= 1
         let bytes = UnsafeRawBufferPointer(message)
+        if let channel = lastChannel, let scanned = template.match(bytes) {
+            sink.event(message, scanned, channel)
+            return true
+        }
         switch MessageScanner.scan(bytes, isValidUTF8: isValidUTF8) {
         case .message(let scanned):
             if let name = scanned.channel, !name.isEscaped, !scanned.event.isEscaped,
                 !isReserved(scanned.event.bytes(in: bytes)),
                 let channel = ChannelHot.at(session.route(name.bytes(in: bytes)))
             {
+                template.learn(bytes, scanned)
+                lastChannel = channel
                 sink.event(message, scanned, channel)
                 return true
             }

@@ -17,6 +17,7 @@ final class RecordSink {
     private let loopRecord = UnsafeMutablePointer<bird_record>.allocate(capacity: 1)
     private var names: NameTable
     private var namesVersion: UInt32
+    private var lastName: UnsafePointer<NameEntry>?
     private let hot: UnsafeMutablePointer<ClientHot>
     private let dispatcher: Dispatcher
     /// LOOP: handlers on the stack.
@@ -57,7 +58,21 @@ final class RecordSink {
     private func refreshNames() {
         if namesVersion != hot.pointee.namesVersion.load(ordering: .acquiring) {
             (names, namesVersion) = client.namesSnapshot()
+            lastName = nil
         }
+    }
+
+    /// The interned name, looked up only when it is another one than before.
+    @inline(__always)
+    private func nameOf(_ event: UnsafeRawBufferPointer) -> UnsafePointer<NameEntry>? {
+        if let lastName, Int(lastName.pointee.length) == event.count, let bytes = event.baseAddress,
+            memcmp(lastName.pointee.text, bytes, event.count) == 0
+        {
+            return lastName
+        }
+        let name = InternedNames.entry(names.value(of: event))
+        lastName = name
+        return name
     }
 
     // MARK: The short way of an application event
@@ -70,7 +85,7 @@ final class RecordSink {
         guard isWanted(BIRD_RECORD_EVENT), let base = message.baseAddress else { return }
         refreshNames()
         eventsDelivered &+= 1
-        let name = InternedNames.entry(names.value(of: scanned.event.bytes(in: UnsafeRawBufferPointer(message))))
+        let name = nameOf(scanned.event.bytes(in: UnsafeRawBufferPointer(message)))
         if isQueued {
             store(base, scanned, channel, name)
         } else {
