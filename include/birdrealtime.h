@@ -292,6 +292,8 @@ void bird_members_free(bird_members *members);
 
 /* --------------------------------------------------------------------------------------------------- bindings ------ */
 
+/* Handlers get what is delivered after the call: bind before bird_client_connect(), or look at bird_channel_state() after binding, so
+   as not to miss a success. binding may be NULL. */
 /* Calls the handler for each record of the channel with this event name, application events and bird:subscription_succeeded,
    bird:subscription_error, bird:member_added, bird:member_removed and bird:connection_count alike; event NULL means every
    application event. Handlers of one event run in this order: the channel's named ones and those for every event, then the

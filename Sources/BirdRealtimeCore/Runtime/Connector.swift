@@ -80,28 +80,15 @@ final class ConnectAttempt {
     }
 
     fileprivate func resolve(on reactor: Reactor) {
-        let host: String
-        let port: UInt16
-        switch proxy {
-        case .direct:
-            if let literal = options.address {
-                start(resolved: ["\(address.host):\(address.port):\(literal)"])
-                return
-            }
-            (host, port) = (address.host, address.port)
-        case .proxy(_, let proxyHost, let proxyPort): (host, port) = (proxyHost, proxyPort)
-        }
-        if Resolver.isLiteral(host) {
-            start(resolved: [])
-            return
-        }
-        step("resolve")
-        ticket = Resolver.resolve(host, on: reactor) { [weak self] answer in
+        ticket = proxy.resolve(
+            host: address.host, port: address.port, address: options.address, on: reactor
+        ) { [step] in
+            step("resolve")
+        } _: { [weak self] answer in
             guard let self else { return }
             ticket = nil
             switch answer {
-            case .success(let addresses):
-                start(resolved: ["\(host):\(port):\(addresses.joined(separator: ","))"])
+            case .success(let entries): start(resolved: entries)
             case .failure(let fault): finish(.failure(fault))
             }
         }
@@ -115,7 +102,7 @@ final class ConnectAttempt {
                     Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
             return
         }
-        transfer.set(CURLOPT_URL, "\(address.usesTLS ? "https" : "http")://\(address.host):\(address.port)/")
+        transfer.set(CURLOPT_URL, "\(address.usesTLS ? "https" : "http")://\(address.hostHeader)/")
         transfer.set(CURLOPT_CONNECT_ONLY, 1)
         transfer.set(CURLOPT_FRESH_CONNECT, 1)
         transfer.set(CURLOPT_TCP_NODELAY, 1)

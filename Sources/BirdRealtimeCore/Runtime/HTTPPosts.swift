@@ -108,21 +108,12 @@ final class HTTPPost {
     }
 
     fileprivate func resolve(on reactor: Reactor) {
-        let host: String
-        let port: UInt16
-        switch proxy {
-        case .direct: (host, port) = (url.host, url.port)
-        case .proxy(_, let proxyHost, let proxyPort): (host, port) = (proxyHost, proxyPort)
-        }
-        if Resolver.isLiteral(host) {
-            start(resolved: [])
-            return
-        }
-        ticket = Resolver.resolve(host, on: reactor) { [weak self] answer in
+        ticket = proxy.resolve(host: url.host, port: url.port, address: nil, on: reactor) {
+        } _: { [weak self] answer in
             guard let self else { return }
             ticket = nil
             switch answer {
-            case .success(let addresses): start(resolved: ["\(host):\(port):\(addresses.joined(separator: ","))"])
+            case .success(let entries): start(resolved: entries)
             case .failure(let fault): finish(.failure(fault))
             }
         }

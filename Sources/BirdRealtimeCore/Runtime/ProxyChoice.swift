@@ -74,3 +74,36 @@ enum ProxyChoice: Equatable, Sendable {
         }
     }
 }
+
+extension ProxyChoice {
+    /// What libcurl must know so that it never resolves a name itself: entries for CURLOPT_RESOLVE, none for a literal address. For a
+    /// proxied connection it is the proxy that is looked up. `address` is used instead of looking `host` up. The answer comes at once, or
+    /// later on the reactor thread after `willLookUp`.
+    func resolve(
+        host: String, port: UInt16, address: String?, on reactor: Reactor, willLookUp: () -> Void,
+        _ answer: @escaping (Result<[String], Fault>) -> Void
+    ) -> Resolver.Ticket? {
+        let (name, namePort) =
+            switch self {
+            case .direct: (host, port)
+            case .proxy(_, let proxyHost, let proxyPort): (proxyHost, proxyPort)
+            }
+        if self == .direct, let address {
+            answer(.success([Self.entry(name, namePort, [address])]))
+            return nil
+        }
+        if Resolver.isLiteral(name) {
+            answer(.success([]))
+            return nil
+        }
+        willLookUp()
+        return Resolver.resolve(name, on: reactor) { result in
+            answer(result.map { [Self.entry(name, namePort, $0)] })
+        }
+    }
+
+    private static func entry(_ host: String, _ port: UInt16, _ addresses: [String]) -> String {
+        let bracketed = addresses.map { $0.contains(":") && !$0.hasPrefix("[") ? "[\($0)]" : $0 }
+        return "\(host):\(port):\(bracketed.joined(separator: ","))"
+    }
+}

@@ -1,7 +1,9 @@
 /// The channels of a session by slot, by name and by reference. A slot keeps its number as long as its channel lives; slots
 /// in order are the order in which channels are subscribed on a new connection.
 struct ChannelTable: Sendable {
-    private var slots: [Subscription?] = []
+    /// A free slot keeps its last channel until it is used again.
+    private var slots: [Subscription] = []
+    private var isInUse: [Bool] = []
     private var freeSlots: [Int] = []
     private var byName: NameTable
     private var byReference: [ChannelReference: Int] = [:]
@@ -15,21 +17,13 @@ struct ChannelTable: Sendable {
     var allSlots: Range<Int> { slots.indices }
 
     func isUsed(_ slot: Int) -> Bool {
-        slots.indices.contains(slot) && slots[slot] != nil
+        isInUse.indices.contains(slot) && isInUse[slot]
     }
 
     /// The slot must be in use.
     subscript(_ slot: Int) -> Subscription {
-        get {
-            guard let channel = slots[slot] else { preconditionFailure("channel slot \(slot) is free") }
-            return channel
-        }
-        _modify {
-            guard var channel = slots[slot] else { preconditionFailure("channel slot \(slot) is free") }
-            slots[slot] = nil
-            defer { slots[slot] = channel }
-            yield &channel
-        }
+        get { slots[slot] }
+        _modify { yield &slots[slot] }
     }
 
     func slot(named name: String) -> Int? {
@@ -46,9 +40,11 @@ struct ChannelTable: Sendable {
         if let free = freeSlots.popLast() {
             slot = free
             slots[slot] = channel
+            isInUse[slot] = true
         } else {
             slot = slots.count
             slots.append(channel)
+            isInUse.append(true)
         }
         byName.insert(channel.name, UInt64(slot) + 1)
         byReference[channel.reference] = slot
@@ -59,7 +55,7 @@ struct ChannelTable: Sendable {
         let channel = self[slot]
         byName.remove(channel.name)
         byReference[channel.reference] = nil
-        slots[slot] = nil
+        isInUse[slot] = false
         freeSlots.append(slot)
     }
 }
