@@ -75,9 +75,6 @@ package final class Client: @unchecked Sendable {
                 "Delivery \"queue\" needs a queue: bird_options_set_queue().")
         }
         self.options = options
-        hot = .allocate(capacity: 1)
-        hot.initialize(to: ClientHot(options, scope: scope.state))
-        dispatcher = Dispatcher(hot)
         switch options.delivery {
         case .queue: queue = options.queue
         case .thread:
@@ -86,11 +83,14 @@ package final class Client: @unchecked Sendable {
             queue = RecordQueue(onReady: { membership.schedule() })
         case .loop: queue = nil
         }
+        try queue?.attachClient()
+        hot = .allocate(capacity: 1)
+        hot.initialize(to: ClientHot(options, scope: scope.state))
+        dispatcher = Dispatcher(hot)
         memberChannel = Channel(client: self, name: ChannelName.memberPrefix, isMemberChannel: true)
         memberChannel?.addReference()
         dispatcher.client = self
         pool?.client = self
-        queue?.attachClient()
         hot.pointee.handle = Handles.register(self, as: .client)
     }
 

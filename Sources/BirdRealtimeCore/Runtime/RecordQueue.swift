@@ -11,6 +11,7 @@ package final class RecordQueue: @unchecked Sendable {
     private var retiring: [Client] = []
     private var consumer: pthread_t?
     private var clientCount = 0
+    private var isRetired = false
     private var heldCount = 0
     private var isWoken = false
     /// nil: the thread pool consumes, and is told through `onReady`.
@@ -43,7 +44,14 @@ package final class RecordQueue: @unchecked Sendable {
 
     // MARK: Clients
 
-    package func attachClient() { monitor.withLock { clientCount += 1 } }
+    func attachClient() throws(Fault) {
+        try monitor.withLock { () throws(Fault) in
+            guard !isRetired else {
+                throw Fault(BIRD_ERR_HANDLE, .argument, field: "queue", "The queue of the options was destroyed.")
+            }
+            clientCount += 1
+        }
+    }
 
     /// The client has ended: what still waits of it is of no use.
     package func detach(_ client: Client) {
@@ -68,6 +76,7 @@ package final class RecordQueue: @unchecked Sendable {
                 return false
             }
             // At once: a channel reference that is still held keeps the client, and so this object.
+            isRetired = true
             System.closeFD(fd)
             fd = -1
             return true

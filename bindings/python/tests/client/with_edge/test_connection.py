@@ -76,7 +76,7 @@ def test_reconnect(edge: EdgeServer, connect: Connect, ending: str) -> None:
     assert len(edge.wait_for_received("bird:subscribe", 2)) == 2
     assert successes[0] == (False, 0)
     assert successes[1][0]
-    assert 0 < successes[1][1] < GENEROUS_S
+    assert 0 <= successes[1][1] < GENEROUS_S  # an immediate reconnect may take less than a millisecond
     assert sorted(told) == ["connected", "connecting_in", "connection_lost", "unavailable"]
     assert seen == [1]
 
