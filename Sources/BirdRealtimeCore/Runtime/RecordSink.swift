@@ -372,7 +372,7 @@ final class RecordSink {
     private func add(_ content: Content) {
         guard isWanted(content.kind) else {
             // What the program does not want to hear of still happens to its rosters.
-            if queue == nil { content.rosterChange?.apply() }
+            content.rosterChange?.apply()
             return
         }
         let (dataKind, data): (Int32, [UInt8]) =
