@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 EDGE_CASE(statistics_count_what_happened) {
@@ -162,4 +163,32 @@ EDGE_CASE(reactor_ends_with_the_last_client) {
         world_close(&second);
         until_threads_are(threads);
     }
+}
+
+/* A child has no use for its parent's handles, can have clients of its own, and does no harm to the parent's. */
+MODE_CASE(fork_leaves_the_parent_unharmed) {
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    world_settle(&w);
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        int32_t state;
+        CHECK_STATUS(bird_client_state(w.client, &state), BIRD_ERR_FORKED);
+        CHECK_STATUS(bird_channel_trigger(w.control, "client-x", NULL, 0, NULL), BIRD_ERR_FORKED);
+        CHECK_STATUS(bird_client_destroy(w.client), BIRD_ERR_FORKED);
+        world own = world_open(harness_mode());
+        world_connect(&own);
+        world_settle(&own);
+        world_close(&own);
+        _exit(0);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_INT(status, 0);
+    world_settle(&w);
+    bird_statistics s = {.struct_size = sizeof s};
+    CHECK_STATUS(bird_client_statistics(w.client, &s), BIRD_OK);
+    CHECK_INT(s.connects, 1);
+    world_close(&w);
 }

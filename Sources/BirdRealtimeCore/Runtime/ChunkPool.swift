@@ -40,4 +40,5 @@ enum ChunkPool {
 
     static func lockForFork() { monitor.lock() }
     static func unlockAfterFork() { monitor.unlock() }
+    static func unlockInChild() { monitor.unlockInChild() }
 }

@@ -116,6 +116,7 @@ package enum DeliveryPool {
 
     static func lockForFork() { monitor.lock() }
     static func unlockAfterFork() { monitor.unlock() }
+    static func unlockInChild() { monitor.unlockInChild() }
 
     static func forgetInChild() {
         threads = []

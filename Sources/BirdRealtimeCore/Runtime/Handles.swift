@@ -88,6 +88,7 @@ package enum Handles {
 
     static func lockForFork() { monitor.lock() }
     static func unlockAfterFork() { monitor.unlock() }
+    static func unlockInChild() { monitor.unlockInChild() }
 
     private static func bits(_ kind: HandleKind, _ generation: UInt32, _ index: UInt32) -> UInt {
         (mark + UInt(kind.rawValue)) << 56 | UInt(generation & 0xFF_FFFF) << 32 | UInt(index)

@@ -23,10 +23,10 @@ package enum HostProcess {
             },
             {
                 HostProcess.current.wrappingAdd(1, ordering: .relaxed)
-                Handles.unlockAfterFork()
+                Handles.unlockInChild()
                 // The threads behind them exist in the parent only.
                 Shared.forgetInChild()
-                Shared.unlockAfterFork()
+                Shared.unlockInChild()
             })
     }
 }

@@ -21,6 +21,13 @@ final class Monitor: @unchecked Sendable {
 
     func lock() { pthread_mutex_lock(mutex) }
     func unlock() { pthread_mutex_unlock(mutex) }
+    /// In a forked child, by the thread that locked it before the fork. The condition is a new one: threads of the parent's may wait on the
+    /// old one, and signalling that would wait for them.
+    func unlockInChild() {
+        _ = birdlinux_cond_init(condition)
+        unlock()
+    }
+
     func signalAll() { pthread_cond_broadcast(condition) }
 
     func withLock<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {

@@ -130,6 +130,7 @@ enum Resolver {
 
     static func lockForFork() { monitor.lock() }
     static func unlockAfterFork() { monitor.unlock() }
+    static func unlockInChild() { monitor.unlockInChild() }
 
     static func forgetInChild() {
         threads = 0

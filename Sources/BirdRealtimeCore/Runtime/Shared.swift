@@ -51,6 +51,13 @@ enum Shared {
         monitor.unlock()
     }
 
+    static func unlockInChild() {
+        ChunkPool.unlockInChild()
+        Resolver.unlockInChild()
+        DeliveryPool.unlockInChild()
+        monitor.unlockInChild()
+    }
+
     /// The child has no thread but the one that forked.
     static func forgetInChild() {
         // Leaked on purpose: their memory may have been in use by a thread that no longer exists.
