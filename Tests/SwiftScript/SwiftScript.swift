@@ -117,7 +117,11 @@ private final class Script {
         case "roster":
             let room = bird.subscribe(first) as? PresenceChannel
             say("roster \(room?.myId ?? "-") \(room?.members.keys.sorted().joined(separator: ",") ?? "-")")
-        case "block": queue.async { [gate] in gate.wait() }
+        case "block":
+            queue.async { [gate] in
+                say("blocked")
+                gate.wait()
+            }
         case "unblock": gate.signal()
         case "grant":
             questions.answer(first, Answer(auth: words[2], memberData: words.count > 3 ? words[3] : nil))

@@ -146,6 +146,7 @@ def test_a_slow_queue_makes_reading_pause_and_loses_nothing(edge: EdgeServer, ru
     script.write("subscribe orders")
     script.wait_for("orders bird:subscription_succeeded .*")
     script.write("block")
+    script.wait_for("blocked")
     count = 3_000
     for number in range(count):
         edge.publish("tick", ["orders"], number)
