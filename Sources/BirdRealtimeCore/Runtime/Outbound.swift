@@ -8,7 +8,6 @@ struct Outbound {
     private var clientEvents: [(end: Int, cost: Int)] = []
 
     var isEmpty: Bool { written == bytes.count }
-    var clientEventsWaiting: Int { clientEvents.count }
 
     mutating func append(opcode: Opcode, _ payload: [UInt8], maskKey: UInt32, clientEventCost: Int?) {
         payload.withUnsafeBytes { FrameEncoder.append(opcode: opcode, payload: $0, maskKey: maskKey, to: &bytes) }
