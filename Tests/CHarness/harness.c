@@ -33,6 +33,17 @@ const char *harness_argument(int index) {
     return arguments[index];
 }
 
+void harness_set_options(bird_options *options) {
+    for (int i = 0; i < argument_count; i++) {
+        char key[64];
+        const char *value = strchr(arguments[i], '=');
+        if (value != NULL) {
+            snprintf(key, sizeof key, "%.*s", (int)(value - arguments[i]), arguments[i]);
+            set_option(options, key, value + 1);
+        }
+    }
+}
+
 void harness_fail(const char *file, int line, const char *format, ...) {
     va_list values;
     va_start(values, format);
@@ -111,6 +122,6 @@ int main(int count, char **values) {
             return 0;
         }
     }
-    fprintf(stderr, "usage: harness --list | harness CASE [HOST:PORT [thread|queue|loop]]\n");
+    fprintf(stderr, "usage: harness --list | harness CASE [HOST:PORT [thread|queue|loop]] [KEY=VALUE ...]\n");
     return 2;
 }

@@ -38,6 +38,8 @@ typedef void (*harness_case)(void);
 void harness_register(const char *name, const char *needs, harness_case run);
 /* Argument number `index` behind the case's name; ends the process when it is missing. */
 const char *harness_argument(int index);
+/* Sets the options that the command line names as KEY=VALUE, over those of the case. */
+void harness_set_options(bird_options *options);
 
 /* ------------------------------------------------------------------------------------------------------ checks ------ */
 
@@ -70,7 +72,7 @@ typedef struct world {
 /* The delivery mode that the runner chose for a MODE_CASE. */
 int32_t harness_mode(void);
 
-/* Options for the edge of the case, without queue; the caller destroys them. */
+/* Options for the edge of the case and those of the command line, without queue; the caller destroys them. */
 bird_options *world_options(int32_t delivery);
 void set_option(bird_options *options, const char *key, const char *value);
 /* A client from these options (destroyed by it), delivering to `queue` when that is not NULL. */
@@ -109,6 +111,12 @@ void world_emit_event(world *w, const char *channel, const char *event, const ch
 void world_drop(world *w);
 /* Returns when everything that the edge had sent before has been handed to handlers. */
 void world_settle(world *w);
+/* The edge floods "private-control" with numbered events, as fast as they are taken, until the stream is ended; then every one of them must
+   have come, in order, on the same connection. */
+void world_stream(world *w);
+void world_end_stream(world *w);
+/* How many events of the stream have come. */
+int64_t world_streamed(void);
 
 /* ---------------------------------------------------------------------------------------------------- recorder ------ */
 

@@ -42,6 +42,7 @@ bird_options *world_options(int32_t delivery) {
     if (delivery == BIRD_DELIVERY_LOOP) {
         set_option(options, "delivery", "loop");
     }
+    harness_set_options(options);
     return options;
 }
 
@@ -172,4 +173,51 @@ void world_settle(world *w) {
     world_emit_event(w, "private-control", "settled", "1");
     UNTIL(w, atomic_load(&calls) > 0);
     CHECK_STATUS(bird_client_unbind(w->client, binding), BIRD_OK);
+}
+
+static struct {
+    atomic_llong received, total;
+    uint64_t connects;
+} stream;
+
+static void take_number(const bird_record *record, void *user_data) {
+    (void)user_data;
+    const int64_t number = strtoll(record->data, NULL, 10), wanted = atomic_fetch_add(&stream.received, 1);
+    if (number != wanted) {
+        harness_fail(__FILE__, __LINE__, "event %lld of the stream came in place of %lld", (long long)number,
+                     (long long)wanted);
+    }
+}
+
+static void take_total(const bird_record *record, void *user_data) {
+    (void)user_data;
+    atomic_store(&stream.total, strtoll(record->data, NULL, 10));
+}
+
+static uint64_t connects(bird_client *client) {
+    bird_statistics s = {.struct_size = sizeof s};
+    CHECK_STATUS(bird_client_statistics(client, &s), BIRD_OK);
+    return s.connects;
+}
+
+void world_stream(world *w) {
+    uint64_t binding;
+    atomic_store(&stream.received, 0);
+    atomic_store(&stream.total, -1);
+    stream.connects = connects(w->client);
+    CHECK_STATUS(bird_channel_bind(w->control, "number", take_number, NULL, NULL, &binding, NULL), BIRD_OK);
+    CHECK_STATUS(bird_channel_bind(w->control, "total", take_total, NULL, NULL, &binding, NULL), BIRD_OK);
+    CHECK_STATUS(bird_channel_trigger(w->control, "client-stream", NULL, 0, NULL), BIRD_OK);
+    UNTIL(w, world_streamed() > 0);
+}
+
+int64_t world_streamed(void) {
+    return atomic_load(&stream.received);
+}
+
+void world_end_stream(world *w) {
+    CHECK_STATUS(bird_channel_trigger(w->control, "client-stream-end", NULL, 0, NULL), BIRD_OK);
+    UNTIL(w, atomic_load(&stream.total) >= 0);
+    CHECK_INT(world_streamed(), atomic_load(&stream.total));
+    CHECK_INT(connects(w->client), stream.connects);
 }

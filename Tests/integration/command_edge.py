@@ -5,6 +5,7 @@ client-drop   ends the connection without a close frame
 client-reset  the same with RST
 client-close  data is the close code
 client-deaf   stops reading
+client-stream numbered events, as fast as they are taken, until client-stream-end; then their total
 others        ignored
 """
 
@@ -17,10 +18,24 @@ import socket
 import threading
 from types import TracebackType
 
-from scripted_server import CLOSE, PING, PONG, TEXT, Connection, Frame, ScriptedServer, dump, frame, succeeded
+from scripted_server import (
+    CLOSE,
+    PING,
+    PONG,
+    TEXT,
+    Connection,
+    Frame,
+    ScriptedServer,
+    dump,
+    event,
+    frame,
+    succeeded,
+    text,
+)
 
 RECEIVE_BUFFER_BYTES = 64 * 1024
 PATIENCE_S = 3600.0  # a client that says nothing is welcome
+STREAM_EVENTS = 50  # in one write of a stream
 
 
 class CommandEdge:
@@ -93,9 +108,20 @@ class CommandEdge:
             connection.send_close(data)
         elif name == "client-deaf":
             self._stopped.wait()
+        elif name == "client-stream":
+            _stream(connection)
         elif name == "client-reset":
             connection.reset()
         return name not in ("client-drop", "client-reset", "client-deaf")
+
+
+def _stream(connection: Connection) -> None:
+    for first in itertools.count(step=STREAM_EVENTS):
+        numbers = range(first, first + STREAM_EVENTS)
+        connection.send(b"".join(text(event("number", "private-control", number)) for number in numbers))
+        if connection.has_input() and connection.read_frame().opcode == TEXT:
+            connection.send_text(event("total", "private-control", first + STREAM_EVENTS))
+            return
 
 
 def _roster(member_data: str | None) -> dict[str, object]:

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import re
+import select
 import socket
 import ssl
 import struct
@@ -182,6 +183,10 @@ class Connection:
         if opcode == TEXT:
             payload.decode()
         return Frame(opcode, payload)
+
+    def has_input(self) -> bool:
+        """Whether something to read has come; not for TLS, which may hold bytes itself."""
+        return bool(self._received or select.select([self.socket], [], [], 0)[0])
 
     def read_byte(self) -> int:
         """The next byte of a client that may not be speaking WebSocket."""
