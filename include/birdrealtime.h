@@ -8,7 +8,7 @@
  *   Status      Every fallible call returns a bird_status: BIRD_OK (0) or a negative BIRD_ERR_* value. Tolerate unknown
  *               values. Success of a call that talks to the network means "accepted", not "arrived".
  *   Errors      A nullable bird_error ** receives an object that says more; free it with bird_error_free().
- *   Handles     Opaque values (client, channel, options, queue, batch, request). They carry an index and a generation and are
+ *   Handles     Opaque values (client, channel, options, queue, loop, batch, request). They carry an index and generation and are
  *               never dereferenced: NULL, stale, foreign and destroyed handles give BIRD_ERR_HANDLE, never undefined behaviour.
  *   Strings     Names and option values are NUL-terminated UTF-8. Payloads are pointer and length; pass BIRD_NUL as the length of
  *               a NUL-terminated one. Strings in records have a length and a NUL behind it.
@@ -43,6 +43,9 @@
 extern "C" {
 #endif
 
+/* One of the values in the section "status". */
+typedef int32_t bird_status;
+
 /* ---------------------------------------------------------------------------------------------------- version ------ */
 
 #define BIRD_VERSION_MAJOR 0
@@ -56,10 +59,13 @@ extern "C" {
 /* The version of the loaded library as a number (compare with BIRD_VERSION_NUMBER) and as text. Cannot fail. */
 int32_t bird_version_number(void);
 const char *bird_version_string(void);
+/* BIRD_OK if a program compiled with a header of this number can use the loaded library; BIRD_ERR_UNSUPPORTED if the library is older, or of
+   another major version (below 1.0: another minor version). */
+bird_status bird_version_check(int32_t header_number);
+/* At the start of a program: the check for the header it was compiled with. At compile time use #if BIRD_VERSION_AT_LEAST(...). */
+#define BIRD_VERSION_CHECK() bird_version_check(BIRD_VERSION_NUMBER)
 
 /* ----------------------------------------------------------------------------------------------------- status ------ */
-
-typedef int32_t bird_status;
 
 #define BIRD_OK 0
 #define BIRD_ERR_ARGUMENT (-1) /* NULL, too long, malformed or out of range; the error names the argument       */
@@ -135,6 +141,7 @@ typedef struct bird_options bird_options;
 typedef struct bird_client bird_client;
 typedef struct bird_channel bird_channel;
 typedef struct bird_queue bird_queue;
+typedef struct bird_loop bird_loop;
 typedef struct bird_batch bird_batch;
 typedef struct bird_request bird_request;
 typedef struct bird_members bird_members;
@@ -195,6 +202,9 @@ bird_status bird_options_set_auth_header(bird_options *options, const char *name
                                          bird_error **error);
 /* Delivers to this queue (implies "delivery" = "queue"). The queue must outlive the client. */
 bird_status bird_options_set_queue(bird_options *options, bird_queue *queue);
+/* The client's sockets and timers are driven by this loop instead of the reactor thread, in every delivery mode. The loop must outlive
+   the client. */
+bird_status bird_options_set_loop(bird_options *options, bird_loop *loop);
 /* A number of the program's that every record of the client carries. */
 bird_status bird_options_set_tag(bird_options *options, uint64_t tag);
 
@@ -444,6 +454,27 @@ bird_status bird_batch_release(bird_batch *batch);
 /* Runs the handlers of what waits on the calling thread, about records_max records (0: all that wait now); *count receives how many. */
 bird_status bird_queue_dispatch(bird_queue *queue, size_t records_max, size_t *count);
 
+/* ------------------------------------------------------------------------------------------------------- loop ------ */
+
+/*
+ * A loop of the program's drives its clients: no thread of the library runs for them (but a resolver thread while a name is looked up, and
+ * the pool if they deliver with BIRD_DELIVERY_THREAD). Poll the fd for input next to your own and call bird_loop_run_once(loop, 0) when it is
+ * readable; timers make it readable too. Any thread may run it, one at a time. The thread that created the loop or ran it last is its owner:
+ * there bird_client_wait, _flush and _close run it while they wait. On other threads they wait for somebody to run it.
+ */
+bird_status bird_loop_create(bird_loop **loop);
+/* BIRD_ERR_BUSY while a client uses it or a thread runs it. NULL is fine. */
+bird_status bird_loop_destroy(bird_loop *loop);
+/* An fd that is readable when there is something to do (it may be readable once too often). Poll it, never read or close it. */
+bird_status bird_loop_fd(bird_loop *loop, int32_t *fd);
+/* The time until something is due by itself; 0: now, -1: nothing is planned. For hosts that cannot poll the fd. */
+bird_status bird_loop_deadline(bird_loop *loop, int64_t *deadline_ms);
+/* Waits at most timeout_ms for something to do (0: does not wait, -1: as long as it takes; a signal or bird_loop_wake() ends the wait), does
+   what there is, and returns. BIRD_ERR_BUSY: another thread runs the loop, or the call comes from a handler that it runs. */
+bird_status bird_loop_run_once(bird_loop *loop, int64_t timeout_ms);
+/* Ends one wait of bird_loop_run_once(), present or next, from any thread. Not for signal handlers. */
+bird_status bird_loop_wake(bird_loop *loop);
+
 /* ------------------------------------------------------------------------------------------------- statistics ------ */
 
 /* Counters since creation and gauges of now. Set struct_size to sizeof before the call. */
@@ -469,6 +500,11 @@ typedef struct bird_statistics {
 bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);
 
 /* ---------------------------------------------------------------------------------------------------- process ------ */
+
+/* FORK: the library rests while the process forks (at most a second, if a LOOP handler does not return). In the child every call on an
+   inherited handle returns BIRD_ERR_FORKED, and new handles work. The destroy functions of clients, queues and loops are the exception: they
+   close the child's copies of the fds and return BIRD_OK; the parent's connections are not touched, and no destructor runs. A child that was
+   forked inside a handler should not return from it: nothing more is delivered there, and a thread of the library's ends with it. */
 
 /* Threads of the shared pool for BIRD_DELIVERY_THREAD (1 to 64, default 4). BIRD_ERR_STATE once the pool has started. */
 bird_status bird_set_delivery_threads(int32_t threads);

@@ -16,6 +16,10 @@ public func bird_client_create(
 @c @implementation
 public func bird_client_destroy(_ client: OpaquePointer!) -> bird_status {
     guard let client else { return BIRD_OK }
+    if let inherited = Handles.disinherit(UInt(bitPattern: client), .client) as? Client {
+        inherited.destroyInherited()
+        return BIRD_OK
+    }
     return attempt { () throws(Fault) in
         guard try object(client, .client, as: Client.self).destroy() else {
             throw Fault(BIRD_ERR_HANDLE, .argument, field: "client", "The client is being destroyed already.")

@@ -16,7 +16,7 @@ func optionsValue(_ handle: OpaquePointer?) throws(Fault) -> ClientOptions {
     try options(handle).options.withLock { $0 }
 }
 
-private func change(
+func changeOptions(
     _ handle: OpaquePointer?, _ error: UnsafeMutablePointer<OpaquePointer?>?,
     _ body: (inout ClientOptions) throws(Fault) -> Void
 ) -> bird_status {
@@ -44,7 +44,7 @@ public func bird_options_set(
     _ options: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!,
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
-    change(options, error) { (target) throws(Fault) in
+    changeOptions(options, error) { (target) throws(Fault) in
         let key = try text(key, "key", malformed: BIRD_ERR_OPTION)
         guard let value = try optionalText(value, key, malformed: BIRD_ERR_VALUE) else { throw missing("value") }
         try target.set(key, value)
@@ -56,7 +56,7 @@ public func bird_options_set_int(
     _ options: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: Int64,
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
-    change(options, error) { (target) throws(Fault) in
+    changeOptions(options, error) { (target) throws(Fault) in
         try target.set(text(key, "key", malformed: BIRD_ERR_OPTION), value)
     }
 }
@@ -66,7 +66,7 @@ public func bird_options_set_auth_header(
     _ options: OpaquePointer!, _ name: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!,
     _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> bird_status {
-    change(options, error) { (target) throws(Fault) in
+    changeOptions(options, error) { (target) throws(Fault) in
         try target.setAuthHeader(
             text(name, "name", malformed: BIRD_ERR_VALUE), text(value, "value", malformed: BIRD_ERR_VALUE))
     }
@@ -74,7 +74,7 @@ public func bird_options_set_auth_header(
 
 @c @implementation
 public func bird_options_set_queue(_ options: OpaquePointer!, _ queue: OpaquePointer!) -> bird_status {
-    change(options, nil) { (target) throws(Fault) in
+    changeOptions(options, nil) { (target) throws(Fault) in
         target.queue = try CBirdRealtime.queue(queue)
         target.delivery = .queue
     }
@@ -82,5 +82,5 @@ public func bird_options_set_queue(_ options: OpaquePointer!, _ queue: OpaquePoi
 
 @c @implementation
 public func bird_options_set_tag(_ options: OpaquePointer!, _ tag: UInt64) -> bird_status {
-    change(options, nil) { (target) throws(Fault) in target.tag = tag }
+    changeOptions(options, nil) { (target) throws(Fault) in target.tag = tag }
 }

@@ -13,6 +13,10 @@ public func bird_queue_create(_ queue: UnsafeMutablePointer<OpaquePointer?>!) ->
 @c @implementation
 public func bird_queue_destroy(_ queue: OpaquePointer!) -> bird_status {
     guard let queue else { return BIRD_OK }
+    if let inherited = Handles.disinherit(UInt(bitPattern: queue), .queue) as? RecordQueue {
+        inherited.closeInherited()
+        return BIRD_OK
+    }
     return attempt { () throws(Fault) in
         guard try CBirdRealtime.queue(queue).retire() else {
             throw Fault(

@@ -28,7 +28,7 @@ func object<T: AnyObject>(_ handle: OpaquePointer?, _ kind: HandleKind, as type:
     switch Handles.lookup(UInt(bitPattern: handle), kind) {
     case .object(let object):
         if let typed = object as? T { return typed }
-    case .forked:
+    case .inherited:
         throw Fault(
             BIRD_ERR_FORKED, .argument, field: "\(kind)",
             "The \(kind) belongs to the parent process; create a new one here.")

@@ -4,10 +4,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 CURLcode birdcurl_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
@@ -76,14 +79,58 @@ CURLMcode birdcurl_multi_set_callbacks(CURLM *multi, birdcurl_socket_function on
     return code;
 }
 
+/* One bit an fd. Sockets beyond are not noted: a forked child keeps its copies of those. */
+enum { NOTED_FDS_MAX = 65536, WORD_BITS = 64 };
+typedef _Atomic uint64_t fd_set_words[NOTED_FDS_MAX / WORD_BITS];
+static fd_set_words open_sockets, inherited_sockets;
+
+static uint64_t bit(int fd) {
+    return UINT64_C(1) << (fd % WORD_BITS);
+}
+
 static curl_socket_t open_socket(void *user_data, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)user_data;
     (void)purpose;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (fd >= 0 && fd < NOTED_FDS_MAX) {
+        atomic_fetch_or(&open_sockets[fd / WORD_BITS], bit(fd));
+    }
+    return fd;
 }
 
-CURLcode birdcurl_set_cloexec(CURL *easy) {
-    return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+static int close_socket(void *user_data, curl_socket_t fd) {
+    (void)user_data;
+    if (fd >= 0 && fd < NOTED_FDS_MAX) {
+        atomic_fetch_and(&open_sockets[fd / WORD_BITS], ~bit(fd));
+    }
+    return close(fd);
+}
+
+CURLcode birdcurl_set_sockets(CURL *easy) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    if (code != CURLE_OK) {
+        return code;
+    }
+    return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+}
+
+void birdcurl_inherit_sockets(void) {
+    for (size_t i = 0; i < NOTED_FDS_MAX / WORD_BITS; i++) {
+        atomic_fetch_or(&inherited_sockets[i], atomic_exchange(&open_sockets[i], 0));
+    }
+}
+
+void birdcurl_close_inherited(int fd) {
+    if (fd >= 0 && fd < NOTED_FDS_MAX &&
+        (atomic_fetch_and(&inherited_sockets[fd / WORD_BITS], ~bit(fd)) & bit(fd)) != 0) {
+        close(fd);
+    }
+}
+
+void birdcurl_close_all_inherited(void) {
+    for (int fd = 0; fd < NOTED_FDS_MAX; fd++) {
+        birdcurl_close_inherited(fd);
+    }
 }
 
 static int is_unnamed_pair_without_cloexec(int fd) {
@@ -118,7 +165,8 @@ static size_t find_candidates(int *fds) {
     return count;
 }
 
-CURLM *birdcurl_multi_init(void) {
+CURLM *birdcurl_multi_init(int *reader, int *writer) {
+    *reader = *writer = -1;
     CURLM *multi = curl_multi_init();
     if (multi == NULL) {
         return NULL;
@@ -137,6 +185,7 @@ CURLM *birdcurl_multi_init(void) {
             int is_writer = unsent[i] == 0 && bytes(fds[i], SIOCOUTQ) > 0;
             if (is_reader || is_writer) {
                 fcntl(fds[i], F_SETFD, FD_CLOEXEC);
+                *(is_reader ? reader : writer) = fds[i];
             }
         }
     }

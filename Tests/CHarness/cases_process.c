@@ -167,6 +167,7 @@ EDGE_CASE(reactor_ends_with_the_last_client) {
 
 /* A child has no use for its parent's handles, can have clients of its own, and does no harm to the parent's. */
 MODE_CASE(fork_leaves_the_parent_unharmed) {
+    const int fds = count_fds();
     world w = world_open(harness_mode());
     world_connect(&w);
     world_settle(&w);
@@ -176,7 +177,16 @@ MODE_CASE(fork_leaves_the_parent_unharmed) {
         int32_t state;
         CHECK_STATUS(bird_client_state(w.client, &state), BIRD_ERR_FORKED);
         CHECK_STATUS(bird_channel_trigger(w.control, "client-x", NULL, 0, NULL), BIRD_ERR_FORKED);
+        /* Closes the copies of the fds; the connection is the parent's. */
+        CHECK_STATUS(bird_client_destroy(w.client), BIRD_OK);
         CHECK_STATUS(bird_client_destroy(w.client), BIRD_ERR_FORKED);
+        if (w.queue != NULL) {
+            CHECK_STATUS(bird_queue_destroy(w.queue), BIRD_OK);
+        }
+        if (w.loop != NULL) {
+            CHECK_STATUS(bird_loop_destroy(w.loop), BIRD_OK);
+        }
+        CHECK_INT(count_fds(), fds);
         world own = world_open(harness_mode());
         world_connect(&own);
         world_settle(&own);

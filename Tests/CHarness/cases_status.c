@@ -8,6 +8,16 @@ CASE(version_is_the_headers) {
     CHECK(!BIRD_VERSION_AT_LEAST(BIRD_VERSION_MAJOR, BIRD_VERSION_MINOR, BIRD_VERSION_PATCH + 1));
 }
 
+CASE(version_of_header_and_library_are_compared) {
+    CHECK_STATUS(BIRD_VERSION_CHECK(), BIRD_OK);
+    CHECK_STATUS(bird_version_check(BIRD_VERSION_NUMBER + 1), BIRD_ERR_UNSUPPORTED);       /* a newer patch  */
+    CHECK_STATUS(bird_version_check(BIRD_VERSION_NUMBER + 1000), BIRD_ERR_UNSUPPORTED);    /* another minor  */
+    CHECK_STATUS(bird_version_check(BIRD_VERSION_NUMBER - 1000), BIRD_ERR_UNSUPPORTED);    /* another minor  */
+    CHECK_STATUS(bird_version_check(BIRD_VERSION_NUMBER + 1000000), BIRD_ERR_UNSUPPORTED); /* another major  */
+    CHECK_STATUS(bird_version_check(INT32_MIN), BIRD_ERR_UNSUPPORTED);
+    CHECK_STATUS(bird_version_check(INT32_MAX), BIRD_ERR_UNSUPPORTED);
+}
+
 #define STATUS(name) {name, #name}
 
 static const struct {

@@ -61,10 +61,14 @@ long resident_kib(void);
 
 /* ------------------------------------------------------------------------------------------------------- world ------ */
 
+/* LOOP mode on a loop that `world_turn` runs on the calling thread. */
+#define DELIVERY_HOST 3
+
 /* One client with what it needs. In QUEUE mode `world_turn` dispatches its records on the calling thread. */
 typedef struct world {
     int32_t delivery;
     bird_queue *queue; /* QUEUE mode only */
+    bird_loop *loop;   /* DELIVERY_HOST only */
     bird_client *client;
     bird_channel *control;
 } world;
@@ -87,7 +91,7 @@ void world_connect(world *w);
 bird_channel *world_join(world *w, const char *name);
 void world_close(world *w);
 
-/* Lets time pass: a dispatch in QUEUE mode, else a short sleep inside the caller's polling loop. */
+/* Lets time pass: a dispatch in QUEUE mode, a round of the host's loop, else a short sleep inside the caller's polling loop. */
 void world_turn(world *w);
 #define UNTIL(w, condition)                                                                                            \
     do {                                                                                                               \

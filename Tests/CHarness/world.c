@@ -9,6 +9,7 @@ static const struct {
     {"thread", BIRD_DELIVERY_THREAD},
     {"queue", BIRD_DELIVERY_QUEUE},
     {"loop", BIRD_DELIVERY_LOOP},
+    {"host", DELIVERY_HOST},
 };
 
 int32_t harness_mode(void) {
@@ -39,7 +40,7 @@ bird_options *world_options(int32_t delivery) {
     set_option(options, "member_authorizer", "1");
     set_option(options, "backoff_base_ms", "10");
     set_option(options, "flap_guard", "0");
-    if (delivery == BIRD_DELIVERY_LOOP) {
+    if (delivery == BIRD_DELIVERY_LOOP || delivery == DELIVERY_HOST) {
         set_option(options, "delivery", "loop");
     }
     harness_set_options(options);
@@ -64,6 +65,10 @@ world world_open_with(int32_t delivery, bird_options *options) {
     world w = {.delivery = delivery};
     if (delivery == BIRD_DELIVERY_QUEUE) {
         CHECK_STATUS(bird_queue_create(&w.queue), BIRD_OK);
+    }
+    if (delivery == DELIVERY_HOST) {
+        CHECK_STATUS(bird_loop_create(&w.loop), BIRD_OK);
+        CHECK_STATUS(bird_options_set_loop(options, w.loop), BIRD_OK);
     }
     w.client = client_from(options, w.queue);
     return w;
@@ -104,6 +109,10 @@ int32_t channel_state(bird_channel *channel) {
 }
 
 void world_turn(world *w) {
+    if (w->loop != NULL) {
+        CHECK_STATUS(bird_loop_run_once(w->loop, 5), BIRD_OK);
+        return;
+    }
     if (w->queue == NULL) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         return;
@@ -131,6 +140,9 @@ void world_close(world *w) {
     CHECK_STATUS(bird_client_destroy(w->client), BIRD_OK);
     if (w->queue != NULL) {
         CHECK_STATUS(bird_queue_destroy(w->queue), BIRD_OK);
+    }
+    if (w->loop != NULL) {
+        CHECK_STATUS(bird_loop_destroy(w->loop), BIRD_OK);
     }
 }
 

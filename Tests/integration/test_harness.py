@@ -13,7 +13,7 @@ from scripted_server import DEADLINE_S
 SOURCES = sorted((ROOT / "Tests/CHarness").glob("cases_*.c"))
 CASE = re.compile(r"^(CASE|EDGE_CASE|MODE_CASE|LOAD_CASE)\((\w+)\)", re.MULTILINE)
 NEEDS = {"CASE": "nothing", "EDGE_CASE": "edge", "MODE_CASE": "mode", "LOAD_CASE": "load"}
-MODES = ("thread", "queue", "loop")
+MODES = ("thread", "queue", "loop", "host")
 CASES = {name: NEEDS[kind] for source in SOURCES for kind, name in CASE.findall(source.read_text())}
 
 

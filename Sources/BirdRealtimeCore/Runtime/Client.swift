@@ -83,7 +83,13 @@ package final class Client: @unchecked Sendable {
             queue = RecordQueue(onReady: { membership.schedule() })
         case .loop: queue = nil
         }
-        try queue?.attachClient()
+        try options.loop?.attachClient()
+        do throws(Fault) {
+            try queue?.attachClient()
+        } catch {
+            options.loop?.detachClient()
+            throw error
+        }
         hot = .allocate(capacity: 1)
         hot.initialize(to: ClientHot(options, scope: scope.state))
         dispatcher = Dispatcher(hot)
@@ -245,10 +251,8 @@ package final class Client: @unchecked Sendable {
 
     package func wait(for wanted: ConnectionState, timeoutMs: Int64) throws(Fault) {
         guard birdlinux_callback_depth() == 0 else { throw Self.inCallback }
-        let reached = lock.withLock { () -> Bool in
-            lock.wait(timeoutMs: timeoutMs) {
-                isClosed || (connectsWaiting == 0 && (state == wanted || state == .failed))
-            }
+        let reached = waitUntil(timeoutMs) {
+            isClosed || (connectsWaiting == 0 && (state == wanted || state == .failed))
         }
         if state == wanted { return }
         if isClosed { throw Self.closedFault }
@@ -275,9 +279,27 @@ package final class Client: @unchecked Sendable {
         guard lock.withLock({ driverIsAttached }) else { return }
         let waiter = Waiter(lock)
         postUnbounded(command(waiter))
-        let isDone = lock.withLock { lock.wait(timeoutMs: timeoutMs) { waiter.isDone || isEnding } }
+        let isDone = waitUntil(timeoutMs) { waiter.isDone || isEnding }
         if isEnding { throw Self.closedFault }
         if !isDone { throw Self.timeout("Not everything was written in time.") }
+    }
+
+    /// Waits until `isDone`, which is asked with the lock held; the owner of a host-driven loop runs it meanwhile. False on timeout.
+    private func waitUntil(_ timeoutMs: Int64, _ isDone: () -> Bool) -> Bool {
+        let loop: Reactor? = lock.withLock { reactor?.isHostDriven == true ? reactor : nil }
+        guard let loop, loop.isCallerOwner else {
+            return lock.withLock { lock.wait(timeoutMs: timeoutMs, until: isDone) }
+        }
+        let deadline = timeoutMs < 0 ? nil : System.now() + timeoutMs
+        while !lock.withLock(isDone) {
+            let left = deadline.map { $0 - System.now() } ?? -1
+            if deadline != nil, left <= 0 { return false }
+            guard (try? loop.runOnce(timeoutMs: left)) != nil else {
+                // Another thread has begun to run it.
+                return lock.withLock { lock.wait(timeoutMs: left, until: isDone) }
+            }
+        }
+        return true
     }
 
     private static func timeout(_ message: String) -> Fault {
@@ -431,7 +453,7 @@ package final class Client: @unchecked Sendable {
 
     private func startReactor() throws(Fault) {
         guard !lock.withLock({ driverIsAttached }) else { return }
-        let reactor = try Shared.acquireReactor()
+        let reactor = try acquireReactor()
         let isMine = lock.withLock { () -> Bool in
             guard !driverIsAttached, !isEnding else { return false }
             driverIsAttached = true
@@ -439,7 +461,7 @@ package final class Client: @unchecked Sendable {
             return true
         }
         guard isMine else {
-            Shared.releaseReactor()
+            releaseReactor()
             return
         }
         do {
@@ -449,10 +471,19 @@ package final class Client: @unchecked Sendable {
                 driverIsAttached = false
                 self.reactor = nil
             }
-            Shared.releaseReactor()
+            releaseReactor()
             throw error
         }
-        reactor.attach(self)
+        reactor.schedule(self)
+    }
+
+    private func acquireReactor() throws(Fault) -> Reactor {
+        if let loop = options.loop { return loop.reactor }
+        return try Shared.acquireReactor()
+    }
+
+    private func releaseReactor() {
+        if options.loop == nil { Shared.releaseReactor() }
     }
 
     private func post(_ command: DriverCommand) throws(Fault) {
@@ -581,7 +612,19 @@ package final class Client: @unchecked Sendable {
             reactor = nil
             return driverIsAttached
         }
-        if hadReactor { Shared.releaseReactor() }
+        if hadReactor { releaseReactor() }
+        options.loop?.detachClient()
+    }
+
+    /// In a forked child, with the lock held: the channels, which the client no longer keeps.
+    func takeChannelsInherited() -> [Channel] {
+        defer {
+            channels = [:]
+            memberChannel = nil
+            commands = []
+            scopeOfBinding = [:]
+        }
+        return Array(channels.values) + (memberChannel.map { [$0] } ?? [])
     }
 }
 

@@ -34,6 +34,7 @@ package struct ClientOptions: Sendable {
     package var delivery = Delivery.thread
     package var records: UInt64 = ClientOptions.everyRecordKind
     package var queue: RecordQueue?
+    package var loop: HostLoop?
     package var tag: UInt64 = 0
 
     /// The kinds of this version; a program that tolerates later ones sets more bits.

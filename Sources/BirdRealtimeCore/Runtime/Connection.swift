@@ -121,6 +121,14 @@ final class Connection: EventSource {
         finish()
     }
 
+    /// In a forked child: the connection is the parent's.
+    func disown() {
+        phase = .ended
+        onGone = nil
+    }
+
+    func closeInherited() { stream.closeInherited() }
+
     /// Ends the connection from this side for a reason that the owner learns.
     func abort(_ fault: Fault) { end(.failed(fault)) }
 

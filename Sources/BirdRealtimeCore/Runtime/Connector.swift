@@ -20,6 +20,10 @@ final class Connector {
         shards = []
     }
 
+    // In a forked child; see `CurlMulti`.
+    func disown() { for shard in shards { shard.disown() } }
+    func closeInherited() { for shard in shards { shard.closeInherited() } }
+
     /// Starts an attempt. `upgrade` are the first bytes to send; `done` comes once, unless the attempt is cancelled.
     func connect(
         _ address: Edge, _ options: ClientOptions, upgrade: [UInt8], step: @escaping (String) -> Void,
@@ -71,6 +75,12 @@ final class ConnectAttempt {
         ticket = nil
         transfer?.cleanUp()
         transfer = nil
+    }
+
+    /// In a forked child.
+    func disown() {
+        done = nil
+        transfer?.disown()
     }
 
     private func finish(_ result: Result<(stream: Stream, sent: Int), Fault>) {

@@ -14,7 +14,7 @@ enum CurlGlobal {
         guard curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK else {
             throw Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl could not be initialised.")
         }
-        atexit { Shared.currentReactor?.park() }
+        atexit { Shared.holdForExit() }
         hasStarted = true
     }
 

@@ -18,7 +18,7 @@ class CurlTransfer {
         _ = birdcurl_set_pointer(easy, CURLOPT_PRIVATE, Unmanaged.passUnretained(self).toOpaque())
         // Timeouts without SIGALRM, sends without SIGPIPE: signals belong to the host.
         set(CURLOPT_NOSIGNAL, 1)
-        _ = birdcurl_set_cloexec(easy)
+        _ = birdcurl_set_sockets(easy)
         // The default offers h2 by ALPN, over which no upgrade is possible.
         set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
     }
@@ -39,6 +39,9 @@ class CurlTransfer {
         for list in lists { curl_slist_free_all(list) }
         lists = []
     }
+
+    /// In a forked child: libcurl's side of it is the parent's and is left alone.
+    func disown() { isCleanedUp = true }
 
     var handle: UnsafeMutableRawPointer { UnsafeMutableRawPointer(easy) }
     var detail: String { String(cString: errorText) }
@@ -74,9 +77,11 @@ final class CurlMulti {
     private var sockets: [Int32: CurlSocket] = [:]
     private var timer: ReactorTimer?
     private var isClosed = false
+    /// The pair of sockets that libcurl wakes itself with, -1 where it is not known.
+    private var wakeFDs: (Int32, Int32) = (-1, -1)
 
     init?(reactor: Reactor) {
-        guard let multi = birdcurl_multi_init() else { return nil }
+        guard let multi = birdcurl_multi_init(&wakeFDs.0, &wakeFDs.1) else { return nil }
         self.reactor = reactor
         self.multi = UnsafeMutableRawPointer(multi)
         timer = ReactorTimer { [weak self] _ in self?.act(CURL_SOCKET_TIMEOUT, 0) }
@@ -126,6 +131,21 @@ final class CurlMulti {
         sockets = [:]
         if let timer { reactor.setTimer(timer, nil) }
         curl_multi_cleanup(multi)
+    }
+
+    // MARK: In a forked child
+
+    /// Nothing reaches libcurl any more.
+    func disown() {
+        isClosed = true
+        for transfer in transfers.values { transfer.disown() }
+    }
+
+    func closeInherited() {
+        disown()
+        System.closeFD(wakeFDs.0)
+        System.closeFD(wakeFDs.1)
+        wakeFDs = (-1, -1)
     }
 
     fileprivate func act(_ fd: Int32, _ what: Int32) {

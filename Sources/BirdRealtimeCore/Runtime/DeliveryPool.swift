@@ -107,6 +107,8 @@ package enum DeliveryPool {
             guard let next else { return }
             let queue = next.client?.queue
             _ = try? queue?.dispatch(recordsMax: turnRecordsMax)
+            // A thread of an earlier period, be it in a forked child, touches nothing.
+            guard monitor.withLock({ period == mine }) else { return }
             monitor.withLock {
                 next.isScheduled = false
             }

@@ -104,6 +104,7 @@ final class Driver {
 
     /// The end of a round: everything goes on its way, and the next deadline is set.
     private func settle(_ now: Instant) {
+        guard !reactor.isInherited else { return }
         sink.publish()
         connection?.flush()
         sink.publish()
@@ -158,6 +159,21 @@ final class Driver {
         flushWaiters = []
         closeWaiters = []
         held = [:]
+    }
+
+    // MARK: In a forked child
+
+    /// What is on the stack or still referred to does nothing any more.
+    func disown() {
+        attempt?.attempt?.disown()
+        connection?.disown()
+        for connection in lingering { connection.disown() }
+    }
+
+    /// Closes this process's copies of the sockets, without a word to the edge, which talks to the parent.
+    func closeInherited() {
+        connection?.closeInherited()
+        for connection in lingering { connection.closeInherited() }
     }
 
     // MARK: The session

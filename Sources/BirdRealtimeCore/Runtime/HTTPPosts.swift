@@ -29,6 +29,10 @@ final class HTTPPosts {
         multi = nil
     }
 
+    // In a forked child; see `CurlMulti`.
+    func disown() { multi?.disown() }
+    func closeInherited() { multi?.closeInherited() }
+
     /// Starts a POST of JSON, or queues it. `done` comes once, unless it is cancelled.
     func post(
         _ url: HTTPEndpoint, body: [UInt8], headers: [(name: String, value: String)], options: ClientOptions,

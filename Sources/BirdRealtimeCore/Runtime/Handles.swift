@@ -8,6 +8,7 @@ package enum HandleKind: UInt8, Sendable {
     case queue = 4
     case batch = 5
     case request = 6
+    case loop = 7
 }
 
 /// Gives objects numbers that a C caller may get wrong: a handle carries kind, generation and index and is never dereferenced,
@@ -51,13 +52,14 @@ package enum Handles {
     package enum Lookup {
         case object(AnyObject)
         case invalid
-        case forked
+        /// Belongs to the parent process.
+        case inherited
     }
 
     package static func lookup(_ handle: UInt, _ kind: HandleKind) -> Lookup {
         monitor.withLock {
             guard let index = slotIndex(handle, kind) else { return .invalid }
-            guard table.slots[index].process == HostProcess.generation else { return .forked }
+            guard table.slots[index].process == HostProcess.generation else { return .inherited }
             guard let object = table.slots[index].object else { return .invalid }
             return .object(object)
         }
@@ -75,6 +77,25 @@ package enum Handles {
             return object
         }
         return object != nil
+    }
+
+    /// Ends an inherited handle, which still says so when it is used; nil if that has been done.
+    @discardableResult
+    package static func disinherit(_ handle: UInt, _ kind: HandleKind) -> AnyObject? {
+        monitor.withLock {
+            guard let index = slotIndex(handle, kind), table.slots[index].process != HostProcess.generation else {
+                return nil
+            }
+            defer { table.slots[index].object = nil }
+            return table.slots[index].object
+        }
+    }
+
+    /// What the inherited handles of a kind name.
+    static func inherited(_ kind: HandleKind) -> [AnyObject] {
+        monitor.withLock {
+            table.slots.compactMap { $0.kind == kind && $0.process != HostProcess.generation ? $0.object : nil }
+        }
     }
 
     /// True for a handle that once was one, whether or not it still is.

@@ -24,8 +24,6 @@ package enum HostProcess {
             {
                 HostProcess.current.wrappingAdd(1, ordering: .relaxed)
                 Handles.unlockInChild()
-                // The threads behind them exist in the parent only.
-                Shared.forgetInChild()
                 Shared.unlockInChild()
             })
     }

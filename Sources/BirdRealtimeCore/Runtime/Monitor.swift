@@ -6,6 +6,7 @@ import Glibc
 final class Monitor: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let process = HostProcess.generation
 
     init() {
         pthread_mutex_init(mutex, nil)
@@ -13,6 +14,8 @@ final class Monitor: @unchecked Sendable {
     }
 
     deinit {
+        // In a forked child threads of the parent's may count as waiting, and destroying the condition would wait for them.
+        guard process == HostProcess.generation else { return }
         pthread_cond_destroy(condition)
         pthread_mutex_destroy(mutex)
         condition.deallocate()
@@ -21,6 +24,7 @@ final class Monitor: @unchecked Sendable {
 
     func lock() { pthread_mutex_lock(mutex) }
     func unlock() { pthread_mutex_unlock(mutex) }
+    func tryLock() -> Bool { pthread_mutex_trylock(mutex) == 0 }
     /// In a forked child, by the thread that locked it before the fork. The condition is a new one: threads of the parent's may wait on the
     /// old one, and signalling that would wait for them.
     func unlockInChild() {

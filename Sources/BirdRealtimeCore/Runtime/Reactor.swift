@@ -14,24 +14,33 @@ class EventSource {
     func resume(_ now: Instant) {}
 }
 
-/// One thread that waits for every socket, timer and call of its clients (epoll).
-/// `@unchecked Sendable`: the fields under "Any thread" are guarded by `monitor`, all others belong to the reactor thread.
+/// Waits for every socket, timer and call of its clients (epoll), on a thread of its own or, when the host drives it, on the thread that
+/// runs a round. "Reactor thread" is whichever thread that is.
+/// `@unchecked Sendable`: the fields under "Any thread" are guarded by `monitor` or atomic, all others belong to the reactor thread.
 final class Reactor: @unchecked Sendable {
     static let scratchBytes = 262_144
     /// Room before the scratch area for the beginning of a message that an earlier read brought.
     static let headroomBytes = 65_536
-    private static let eventsPerWaitMax = 256
+    private static let eventsPerRoundMax = 256
+    private static let wakeToken = UInt64.max
+    private static let timerToken = UInt64.max - 1
 
     // Any thread.
+    let isHostDriven: Bool
     private let monitor = Monitor()
+    private let safePoint = SafePoint()
     private var scheduled: [Client] = []
     private var completions: [() -> Void] = []
     private var endings: [Ending] = []
     private var isStopping = false
-    private let isParking = Atomic<Bool>(false)
-    private let isParked = Atomic<Bool>(false)
     private var thread = pthread_t()
     private let wakeFD: Int32
+    /// Host-driven: the thread that works on the reactor now.
+    private var runner: pthread_t?
+    /// Host-driven: threads that want it for a moment, between two rounds.
+    private var visitors = 0
+    /// Host-driven: who created it, or ran it last.
+    private var owner = pthread_self()
 
     private struct Ending {
         var client: Client
@@ -39,7 +48,11 @@ final class Reactor: @unchecked Sendable {
     }
 
     // Reactor thread.
-    private let epollFD: Int32
+    let epollFD: Int32
+    private let timerFD: Int32
+    /// When the timer fd becomes readable; nil: never.
+    private var timerDue: Instant?
+    private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: eventsPerRoundMax)
     private var sources: [EventSource?] = []
     private var freeSources: [Int] = []
     private var generation: UInt64 = 1
@@ -50,28 +63,61 @@ final class Reactor: @unchecked Sendable {
     private(set) lazy var connector = Connector(reactor: self)
     private(set) lazy var posts = HTTPPosts(reactor: self)
     private(set) var now = System.now()
+    /// In a forked child: this reactor is the parent's, and does nothing any more.
+    private(set) var isInherited = false
 
-    init() throws(Fault) {
-        let epoll = System.retrying { Int(epoll_create1(Int32(EPOLL_CLOEXEC))) }
-        guard case .success(let epollFD) = epoll, case .success(let wakeFD) = System.makeEventFD() else {
-            if case .success(let fd) = epoll { System.closeFD(Int32(fd)) }
+    init(isHostDriven: Bool) throws(Fault) {
+        self.isHostDriven = isHostDriven
+        epollFD = try Self.fd(System.retrying { Int(epoll_create1(Int32(EPOLL_CLOEXEC))) })
+        do throws(Fault) {
+            wakeFD = try Self.fd(System.makeEventFD().map { Int($0) })
+        } catch {
+            System.closeFD(epollFD)
+            throw error
+        }
+        do throws(Fault) {
+            // CLOCK_BOOTTIME: what became due during a suspend of the machine is due at once after it.
+            timerFD = try Self.fd(
+                System.retrying {
+                    Int(timerfd_create(CLOCK_BOOTTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK)))
+                })
+        } catch {
+            System.closeFD(epollFD)
+            System.closeFD(wakeFD)
+            throw error
+        }
+        buffer = .allocate(byteCount: Self.headroomBytes + Self.scratchBytes + 64, alignment: 64)
+        for (fd, token) in [(wakeFD, Self.wakeToken), (timerFD, Self.timerToken)] {
+            var event = epoll_event()
+            event.events = EPOLLIN.rawValue
+            event.data.u64 = token
+            epoll_ctl(epollFD, EPOLL_CTL_ADD, fd, &event)
+        }
+    }
+
+    private static func fd(_ result: Result<Int, Errno>) throws(Fault) -> Int32 {
+        switch result {
+        case .success(let fd): return Int32(truncatingIfNeeded: fd)
+        case .failure(let error):
             throw Fault(
-                BIRD_ERR_SYSTEM, .system, field: "fd",
-                "No file descriptor for the reactor: \(Errno(code: errno).message).",
+                BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor for the reactor: \(error.message).",
                 isRetriable: true)
         }
-        self.epollFD = Int32(epollFD)
-        self.wakeFD = wakeFD
-        buffer = .allocate(byteCount: Self.headroomBytes + Self.scratchBytes + 64, alignment: 64)
-        var event = epoll_event()
-        event.events = EPOLLIN.rawValue
-        event.data.u64 = UInt64.max
-        epoll_ctl(self.epollFD, EPOLL_CTL_ADD, wakeFD, &event)
     }
 
     deinit {
         buffer.deallocate()
+        events.deallocate()
+        closeFDs()
+    }
+
+    private var isClosed = false
+
+    private func closeFDs() {
+        guard !isClosed else { return }
+        isClosed = true
         System.closeFD(wakeFD)
+        System.closeFD(timerFD)
         System.closeFD(epollFD)
     }
 
@@ -97,7 +143,10 @@ final class Reactor: @unchecked Sendable {
         }
     }
 
-    private var isOnThread: Bool { pthread_equal(thread, pthread_self()) != 0 }
+    private var isOnThread: Bool {
+        guard isHostDriven else { return pthread_equal(thread, pthread_self()) != 0 }
+        return monitor.withLock { runner.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+    }
 
     /// After the last client: ends the thread and waits for it, unless called on it.
     func stop() {
@@ -109,8 +158,6 @@ final class Reactor: @unchecked Sendable {
             pthread_join(thread, nil)
         }
     }
-
-    func attach(_ client: Client) { schedule(client) }
 
     /// The client has commands. The client's lock may be held.
     func schedule(_ client: Client) {
@@ -139,6 +186,12 @@ final class Reactor: @unchecked Sendable {
             remove(driver)
             return true
         }
+        if isHostDriven {
+            visit {
+                if let driver = drivers[ObjectIdentifier(client)] { remove(driver) }
+            }
+            return true
+        }
         let waiter = Waiter(client.lock)
         monitor.withLock { endings.append(Ending(client: client, waiter: waiter)) }
         wake()
@@ -146,55 +199,138 @@ final class Reactor: @unchecked Sendable {
         return true
     }
 
-    private func wake() { System.signalEventFD(wakeFD) }
+    func wake() { System.signalEventFD(wakeFD) }
 
-    /// At exit of the process: no TLS call is running, and none begins, after this returns (or 100 ms have passed).
-    func park() {
-        guard !isOnThread else { return }
-        isParking.store(true, ordering: .sequentiallyConsistent)
-        wake()
-        for _ in 0..<100 where !isParked.load(ordering: .sequentiallyConsistent) { usleep(1_000) }
+    /// The reactor does nothing from when this returns until `letGo`; see `SafePoint`. On the reactor thread itself nothing is done.
+    func hold(timeoutMs: Int64) { if !isOnThread { safePoint.hold(timeoutMs: timeoutMs) } }
+
+    func letGo() { if !isOnThread { safePoint.letGo() } }
+
+    // MARK: Driven by the host
+
+    /// True on the thread that created the loop or ran it last, unless it is running it right now.
+    var isCallerOwner: Bool {
+        isHostDriven && monitor.withLock { runner == nil && pthread_equal(owner, pthread_self()) != 0 }
+    }
+
+    /// One round on the calling thread. Throws if another thread runs one, or if called from a handler of this one.
+    func runOnce(timeoutMs: Int64) throws(Fault) {
+        try monitor.withLock { () throws(Fault) in
+            let me = pthread_self()
+            if let runner, pthread_equal(runner, me) != 0 { throw Self.busy }
+            // What another thread does between two rounds is short.
+            _ = monitor.wait(timeoutMs: -1) { visitors == 0 }
+            guard runner == nil else { throw Self.busy }
+            runner = me
+            owner = me
+        }
+        birdlinux_callback_depth_add(1)
+        round(timeoutMs: timeoutMs)
+        guard !isInherited else {
+            throw Fault(BIRD_ERR_FORKED, .argument, field: "loop", "The loop belongs to the parent process.")
+        }
+        birdlinux_callback_depth_add(-1)
+        leave()
+    }
+
+    private static let busy = Fault(
+        BIRD_ERR_BUSY, .argument, field: "loop", "The loop is being run, by another thread or by the caller itself.",
+        isRetriable: true)
+
+    private func leave() {
+        monitor.withLock {
+            runner = nil
+            monitor.signalAll()
+        }
+    }
+
+    /// Does something on the reactor between two rounds. Not from one of its handlers.
+    private func visit(_ work: () -> Void) {
+        monitor.withLock {
+            visitors += 1
+            if runner != nil { wake() }
+            _ = monitor.wait(timeoutMs: -1) { runner == nil }
+            runner = pthread_self()
+        }
+        safePoint.beginWork()
+        now = System.now()
+        work()
+        armTimer()
+        safePoint.endWork()
+        monitor.withLock { visitors -= 1 }
+        leave()
+    }
+
+    /// How long nothing has to be done if nothing comes from outside; nil: for ever.
+    func idleMs() -> Int64? {
+        var idle: Int64?
+        let read = {
+            let hasWork = self.monitor.withLock { !self.scheduled.isEmpty || !self.completions.isEmpty }
+            idle = hasWork || !self.resumable.isEmpty ? 0 : self.timers.next.map { max(0, $0 - System.now()) }
+        }
+        if isOnThread { read() } else { visit(read) }
+        return idle
+    }
+
+    /// No thread works on it.
+    var isIdle: Bool { monitor.withLock { runner == nil } }
+
+    /// Nobody uses the loop any more.
+    func shutDown() {
+        visit {
+            connector.shutDown()
+            posts.shutDown()
+        }
+        closeFDs()
     }
 
     // MARK: The loop
 
     private func run() {
-        var events = [epoll_event](repeating: epoll_event(), count: Self.eventsPerWaitMax)
-        while true {
-            let count = waitForEvents(&events)
-            if isParking.load(ordering: .sequentiallyConsistent) {
-                isParked.store(true, ordering: .sequentiallyConsistent)
-                while true { pause() }
-            }
-            now = System.now()
-            for position in 0..<count {
-                let event = events[position]
-                if event.data.u64 == UInt64.max {
-                    System.clearEventFD(wakeFD)
-                } else if let source = source(event.data.u64) {
-                    source.handle(event.events, now)
-                }
-            }
-            runResumable()
-            runCompletions()
-            runScheduled()
-            runEndings()
-            while let timer = timers.popDue(now) { timer.fire(now) }
+        while !isInherited {
+            round(timeoutMs: -1)
             if monitor.withLock({ isStopping }) { break }
         }
+        guard !isInherited else { return }
         connector.shutDown()
         posts.shutDown()
     }
 
-    private func waitForEvents(_ events: inout [epoll_event]) -> Int {
-        var timeout: Int32 = -1
-        if !resumable.isEmpty {
-            timeout = 0
-        } else if let next = timers.next {
-            timeout = Int32(clamping: max(0, next - System.now()))
+    /// Waits for something to do, not longer than `timeoutMs` (negative: as long as it takes), and does it.
+    private func round(timeoutMs: Int64) {
+        let wait = resumable.isEmpty ? Int32(clamping: max(timeoutMs, -1)) : 0
+        let count = epoll_wait(epollFD, events, Int32(Self.eventsPerRoundMax), wait)
+        safePoint.beginWork()
+        now = System.now()
+        // A handler may have forked: in the child nothing of this goes on.
+        for position in 0..<max(0, Int(count)) where !isInherited { handle(events[position]) }
+        if !isInherited { runResumable() }
+        if !isInherited { runCompletions() }
+        if !isInherited { runScheduled() }
+        if !isInherited { runEndings() }
+        while !isInherited, let timer = timers.popDue(now) { timer.fire(now) }
+        if !isInherited { armTimer() }
+        safePoint.endWork()
+    }
+
+    private func handle(_ event: epoll_event) {
+        switch event.data.u64 {
+        case Self.wakeToken: System.clearEventFD(wakeFD)
+        case Self.timerToken:
+            System.clearEventFD(timerFD)
+            timerDue = nil
+        default: source(event.data.u64)?.handle(event.events, now)
         }
-        let count = epoll_wait(epollFD, &events, Int32(events.count), timeout)
-        return max(0, Int(count))
+    }
+
+    /// Makes the timer fd readable when the next timer is due, or before: it is not moved back, since a wake-up too many costs less than
+    /// a system call for each deadline that moves.
+    private func armTimer() {
+        // A host that only polls the fd has to learn that there is something left to do.
+        let next = isHostDriven && !resumable.isEmpty ? now : timers.next
+        guard let next, timerDue.map({ next < $0 }) ?? true else { return }
+        timerDue = next
+        System.arm(timerFD, at: next)
     }
 
     private func runResumable() {
@@ -247,6 +383,38 @@ final class Reactor: @unchecked Sendable {
     func remove(_ driver: Driver) {
         drivers[ObjectIdentifier(driver.client)] = nil
         driver.tearDown()
+    }
+
+    // MARK: In a forked child
+
+    /// On the reactor thread, inside a handler that has forked: what is on the stack below it ends without doing anything.
+    func becomeInheritedOnThread() {
+        guard isOnThread else { return }
+        isInherited = true
+        for driver in drivers.values { driver.disown() }
+        connector.disown()
+        posts.disown()
+        resumable = []
+    }
+
+    /// Closes this process's copies of the client's fds, and with the last client's those of the reactor. Nothing of it reaches libcurl,
+    /// epoll or the sockets themselves: they belong to the parent. True when nothing is left.
+    func closeInherited(_ client: Client) -> Bool {
+        isInherited = true
+        if let driver = drivers.removeValue(forKey: ObjectIdentifier(client)) {
+            driver.disown()
+            driver.closeInherited()
+        }
+        guard drivers.isEmpty, !isHostDriven else { return drivers.isEmpty }
+        closeInheritedLoop()
+        return true
+    }
+
+    /// The fds of the reactor itself.
+    func closeInheritedLoop() {
+        connector.closeInherited()
+        posts.closeInherited()
+        closeFDs()
     }
 
     // MARK: For what lives on the reactor thread

@@ -83,6 +83,13 @@ package final class RecordQueue: @unchecked Sendable {
         }
     }
 
+    /// In a forked child: this copy of the fd is closed; the records stay, since a thread of the parent's may have been among them.
+    package func closeInherited() {
+        System.closeFD(fd)
+        fd = -1
+        _ = Unmanaged.passRetained(self)
+    }
+
     // MARK: Producer
 
     /// The newest chunk that waits, if it is the client's and has room to go on with; else an empty one.
@@ -228,7 +235,6 @@ package final class RecordQueue: @unchecked Sendable {
     /// Runs the handlers of what waits on the calling thread. `recordsMax` 0: what waits at the start.
     package func dispatch(recordsMax: Int) throws(Fault) -> Int {
         guard beginConsuming() else { throw Self.busy }
-        defer { endConsuming() }
         var delivered = 0
         // A bound even when the reactor keeps adding: a dispatch of everything ends with what waited when it began.
         var chunksLeft = monitor.withLock { ready.count }
@@ -239,10 +245,16 @@ package final class RecordQueue: @unchecked Sendable {
                 recycle(chunk)
                 continue
             }
+            let process = HostProcess.generation
             delivered += client.dispatcher.deliver(chunk, recordsMax: recordsMax <= 0 ? .max : recordsMax - delivered)
+            guard process == HostProcess.generation else {
+                // A handler forked, and this is the child: every lock of the queue and the client is the parent's.
+                throw Fault(BIRD_ERR_FORKED, .argument, field: "queue", "The queue belongs to the parent process.")
+            }
             client.leaveDelivery()
             if chunk.isDelivered || client.isEnding { recycle(chunk) } else { giveBack(chunk) }
         }
+        endConsuming()
         return delivered
     }
 

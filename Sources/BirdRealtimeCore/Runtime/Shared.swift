@@ -1,21 +1,28 @@
 import CBirdRealtimeABI
 
-/// What the clients of a process share. Started with the first use, ended with the last.
+/// What the clients of a process share: the reactor, started with the first use and ended with the last. Loops that a host drives are known
+/// here too, for what concerns every reactor: forks and the end of the process.
 enum Shared {
     private static let monitor = Monitor()
     // Guarded by `monitor`.
     nonisolated(unsafe) private static var reactor: Reactor?
     nonisolated(unsafe) private static var reactorUsers = 0
+    nonisolated(unsafe) private static var hostDriven: [Reactor] = []
+
+    /// Before the first reactor. Without threads a fork needs no care, and without connections the end of the process.
+    private static func prepareLocked() throws(Fault) {
+        HostProcess.watchForks()
+        try CurlGlobal.start()
+    }
 
     static func acquireReactor() throws(Fault) -> Reactor {
-        HostProcess.watchForks()
-        return try monitor.withLock { () throws(Fault) -> Reactor in
+        try monitor.withLock { () throws(Fault) -> Reactor in
             let current: Reactor
             if let reactor {
                 current = reactor
             } else {
-                try CurlGlobal.start()
-                current = try Reactor()
+                try prepareLocked()
+                current = try Reactor(isHostDriven: false)
                 try current.start()
                 reactor = current
             }
@@ -34,37 +41,82 @@ enum Shared {
         unused?.stop()
     }
 
-    /// For the exit handler.
-    static var currentReactor: Reactor? { monitor.withLock { reactor } }
+    static func makeHostDriven() throws(Fault) -> Reactor {
+        try monitor.withLock { () throws(Fault) -> Reactor in
+            try prepareLocked()
+            let reactor = try Reactor(isHostDriven: true)
+            hostDriven.append(reactor)
+            return reactor
+        }
+    }
 
+    static func forget(_ reactor: Reactor) {
+        monitor.withLock { hostDriven.removeAll { $0 === reactor } }
+    }
+
+    /// Lock held.
+    private static var reactors: [Reactor] { hostDriven + (reactor.map { [$0] } ?? []) }
+
+    // MARK: The end of the process
+
+    /// No TLS call is running, and none begins, after this returns (or 100 ms have passed).
+    static func holdForExit() {
+        for reactor in monitor.withLock({ reactors }) { reactor.hold(timeoutMs: 100) }
+    }
+
+    // MARK: Forks
+
+    /// How long a fork waits for a handler that runs on a reactor; see `SafePoint`.
+    private static let forkHoldMsMax: Int64 = 1_000
+    /// From the beginning of a fork to its end; guarded by `monitor`.
+    nonisolated(unsafe) private static var held: [Reactor] = []
+
+    /// Every reactor rests, and every lock of the process's common data is held, when this returns.
     static func lockForFork() {
         monitor.lock()
+        while true {
+            let now = reactors
+            // A reactor may need the lock to come to rest.
+            monitor.unlock()
+            for reactor in now { reactor.hold(timeoutMs: forkHoldMsMax) }
+            monitor.lock()
+            held = now
+            if reactors.elementsEqual(now, by: ===) { break }
+            letGoOfHeld()
+        }
         DeliveryPool.lockForFork()
         Resolver.lockForFork()
         ChunkPool.lockForFork()
+        Inheritance.lockForFork()
+    }
+
+    private static func letGoOfHeld() {
+        for reactor in held { reactor.letGo() }
+        held = []
     }
 
     static func unlockAfterFork() {
+        Inheritance.unlockAfterFork()
         ChunkPool.unlockAfterFork()
         Resolver.unlockAfterFork()
         DeliveryPool.unlockAfterFork()
+        letGoOfHeld()
         monitor.unlock()
     }
 
+    /// The child has no thread but the one that forked.
     static func unlockInChild() {
+        Inheritance.add(reactors)
+        reactor = nil
+        reactorUsers = 0
+        hostDriven = []
+        held = []
+        DeliveryPool.forgetInChild()
+        Resolver.forgetInChild()
+        Inheritance.unlockInChild()
         ChunkPool.unlockInChild()
         Resolver.unlockInChild()
         DeliveryPool.unlockInChild()
         monitor.unlockInChild()
-    }
-
-    /// The child has no thread but the one that forked.
-    static func forgetInChild() {
-        // Leaked on purpose: their memory may have been in use by a thread that no longer exists.
-        if let reactor { _ = Unmanaged.passRetained(reactor) }
-        reactor = nil
-        reactorUsers = 0
-        DeliveryPool.forgetInChild()
-        Resolver.forgetInChild()
     }
 }

@@ -64,6 +64,16 @@ final class Stream {
     /// True while bytes that were not read wait in the socket.
     var hasUnreadBytes: Bool { birdlinux_bytes_waiting(fd) > 0 }
 
+    /// In a forked child: the session goes on in the parent, only this copy of the fd is closed.
+    func closeInherited() {
+        if let transfer {
+            transfer.disown()
+            birdcurl_close_inherited(fd)
+        } else {
+            System.closeFD(fd)
+        }
+    }
+
     func close() {
         if let transfer {
             transfer.cleanUp()

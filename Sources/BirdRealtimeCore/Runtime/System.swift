@@ -46,6 +46,15 @@ enum System {
         _ = retrying { read(fd, &value, 8) }
     }
 
+    /// Makes a timerfd of CLOCK_BOOTTIME readable at this time.
+    static func arm(_ fd: Int32, at time: Instant) {
+        var setting = itimerspec()
+        setting.it_value.tv_sec = Int(time.milliseconds / 1_000)
+        // All zero would disarm it.
+        setting.it_value.tv_nsec = max(1, Int(time.milliseconds % 1_000) * 1_000_000)
+        _ = timerfd_settime(fd, Int32(TFD_TIMER_ABSTIME), &setting, nil)
+    }
+
     static func closeFD(_ fd: Int32) {
         if fd >= 0 { _ = Glibc.close(fd) }
     }

@@ -19,11 +19,17 @@ CURLcode birdcurl_get_long(CURL *easy, CURLINFO info, long *value);
 CURLcode birdcurl_get_socket(CURL *easy, curl_socket_t *value);
 CURLcode birdcurl_get_pointer(CURL *easy, CURLINFO info, void **value);
 
-/* Makes libcurl open its sockets with close-on-exec. */
-CURLcode birdcurl_set_cloexec(CURL *easy);
+/* Makes libcurl open its sockets with close-on-exec, and keeps note of those that are open. */
+CURLcode birdcurl_set_sockets(CURL *easy);
+/* In a forked child: the sockets noted so far are copies of the parent's. */
+void birdcurl_inherit_sockets(void);
+/* Closes the copy of one of them, of all that are left. */
+void birdcurl_close_inherited(int fd);
+void birdcurl_close_all_inherited(void);
 
-/* curl_multi_init, with close-on-exec on the pair of sockets that libcurl wakes itself with. */
-CURLM *birdcurl_multi_init(void);
+/* curl_multi_init, with close-on-exec on the pair of sockets that libcurl wakes itself with; *reader and *writer receive their fds, -1 if
+   they are not known. */
+CURLM *birdcurl_multi_init(int *reader, int *writer);
 
 typedef int (*birdcurl_socket_function)(CURL *easy, curl_socket_t fd, int what, void *user_data, void *socket_data);
 typedef int (*birdcurl_timer_function)(CURLM *multi, long timeout_ms, void *user_data);
