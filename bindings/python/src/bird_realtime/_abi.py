@@ -234,12 +234,14 @@ _function = c_void_p
 _out_handle = POINTER(c_void_p)
 _error = POINTER(c_void_p)
 _out_int32 = POINTER(c_int32)
+_out_int64 = POINTER(c_int64)
 _out_size = POINTER(c_size_t)
 
 # name: (result, argument, argument, ...)
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_version_number": (c_int32,),
     "bird_version_string": (c_char_p,),
+    "bird_version_check": (_status, c_int32),
     "bird_status_name": (c_char_p, _status),
     "bird_status_message": (c_char_p, _status),
     "bird_error_status": (_status, c_void_p),
@@ -331,6 +333,13 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_batch_release": (_status, _handle),
     "bird_queue_dispatch": (_status, _handle, c_size_t, _out_size),
     "bird_client_statistics": (_status, _handle, POINTER(StatisticsCounters)),
+    "bird_options_set_loop": (_status, _handle, _handle),
+    "bird_loop_create": (_status, _out_handle),
+    "bird_loop_destroy": (_status, _handle),
+    "bird_loop_fd": (_status, _handle, _out_int32),
+    "bird_loop_deadline": (_status, _handle, _out_int64),
+    "bird_loop_run_once": (_status, _handle, c_int64),
+    "bird_loop_wake": (_status, _handle),
     "bird_set_delivery_threads": (_status, c_int32),
 }
 
