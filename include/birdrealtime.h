@@ -169,6 +169,8 @@ typedef void (*bird_destructor)(void *user_data);
  *   member_auth_endpoint (text)           URL that authorizes signin by POST
  *   authorizer (bool, 0)                  ask the program for channel authorization by a request record instead
  *   member_authorizer (bool, 0)           ask the program for signin authorization by a request record instead
+ *   header_provider (bool, 0)             ask the program for headers by a request record before each authorization POST
+ *   may_reconnect (bool, 0)               ask the program by a request record before each planned attempt; 1 s without an answer is a yes
  *   ca_file, ca_path (text)               trust these CA certificates instead of the system's
  *   client_cert_file, client_key_file (text)  client certificate (PEM)
  *   proxy (text)                          http://, socks5:// or socks5h:// URL; "" = none; unset = environment
@@ -222,7 +224,7 @@ bird_status bird_client_create(bird_options *options, bird_client **client, bird
 /* Ends the client at once: closes the socket, waits for handlers that are running (not when called from one of them), never for
    the network; runs the destructors left. No record and no call comes after it. NULL is fine. */
 bird_status bird_client_destroy(bird_client *client);
-/* Opens a connection, now if one is only planned. No effect when connecting or connected. */
+/* Opens a connection, now if one is only planned; that needs no permission. No effect when connecting or connected. */
 bird_status bird_client_connect(bird_client *client, bird_error **error);
 /* Closes and plans nothing; channels and bindings stay for a later connect. */
 bird_status bird_client_disconnect(bird_client *client);
@@ -337,7 +339,7 @@ bird_status bird_client_intern(bird_client *client, const char *event, uint32_t 
 #define BIRD_RECORD_REQUEST 11           /* the library asks the program; detail: bird_question               */
 #define BIRD_RECORD_SIGNED_IN 12         /* every successful signin; detail: bird_member, data: member_data   */
 #define BIRD_RECORD_CONNECTION_LOST 13   /* once per loss                                                     */
-#define BIRD_RECORD_CONNECTING_IN 14     /* before each planned attempt; detail: bird_state_change            */
+#define BIRD_RECORD_CONNECTING_IN 14     /* an attempt is planned, or put off; detail: bird_state_change      */
 
 #define BIRD_DATA_NONE 0   /* no data                                                                         */
 #define BIRD_DATA_STRING 1 /* a string with its one level of encoding undone; mostly JSON, see bird_data_is_json() */
@@ -414,25 +416,47 @@ int32_t bird_data_is_json(const void *data, size_t length);
 
 /* --------------------------------------------------------------------------------------------------- requests ------ */
 
-#define BIRD_REQUEST_AUTHORIZE_CHANNEL 1
-#define BIRD_REQUEST_AUTHORIZE_MEMBER 2
+#define BIRD_REQUEST_AUTHORIZE_CHANNEL 1 /* option authorizer: bird_request_authorize()                        */
+#define BIRD_REQUEST_AUTHORIZE_MEMBER 2  /* option member_authorizer: bird_request_authorize()                 */
+#define BIRD_REQUEST_HEADERS 3           /* option header_provider: bird_request_headers()                     */
+#define BIRD_REQUEST_RECONNECT 4         /* option may_reconnect: bird_request_proceed()                       */
 
-/* What a request record asks. Answer from any thread, now or later, within the deadline; no answer counts as a transient failure. */
+/* What a request record asks. Answer once, from any thread, in the handler or later, within the deadline; every kind can be refused by
+   bird_request_fail(). No answer: an authorization, its headers included, has failed for now and is tried again; a reconnect goes
+   ahead. Without BIRD_RECORD_REQUEST in the option records the program is not asked, and that is no answer either. */
 typedef struct bird_question {
     uint32_t struct_size;
     int32_t request_kind;
-    bird_request *request; /* ends with its answer, its deadline or the client */
-    int64_t deadline_ms;   /* time left when the record was made               */
-    const char *connection_id;
-    const char *channel_name; /* "" for a signin */
+    bird_request *request;     /* ends with its answer, its deadline, its cause (the connection) or the client */
+    int64_t deadline_ms;       /* time left when the record was made                                     */
+    const char *connection_id; /* "" for a reconnect                                                     */
+    const char *channel_name;  /* "" for a signin and its headers, and for a reconnect                   */
+    const char *endpoint;      /* headers: the URL they are sent to; else ""                             */
+    const bird_error *cause;   /* reconnect: how the attempt or the connection before it ended; else NULL */
+    int32_t attempt; /* reconnect: attempts since the last handshake, this and refused ones included; else 0 */
+    uint32_t reserved;
 } bird_question;
 
-/* Authorizes. auth is required; member_data belongs to presence channels and signin; shared_secret to encrypted channels.
-   BIRD_ERR_ANSWERED for a second or late answer. */
+typedef struct bird_header {
+    const char *name;
+    const char *value;
+} bird_header;
+
+/* The answers. BIRD_ERR_ANSWERED: this one is the second or comes too late; BIRD_ERR_ARGUMENT: the request is of another kind, or an
+   argument is not acceptable, and the request stays open. */
+/* Authorizes. auth is required; member_data belongs to presence channels and signin; shared_secret to encrypted channels. */
 bird_status bird_request_authorize(bird_request *request, const char *auth, const char *member_data,
-                                   const char *shared_secret);
-/* Refuses: retriable 0 is a denial, 1 a transient failure that is tried again. message is for the error record. */
-bird_status bird_request_fail(bird_request *request, int32_t retriable, const char *message);
+                                   const char *shared_secret, bird_error **error);
+/* Has the authorization POST carry these headers (at most 64, else BIRD_ERR_SIZE) beside those of bird_options_set_auth_header(), which
+   they replace where names are equal. headers may be NULL when count is 0. Values never appear in messages. */
+bird_status bird_request_headers(bird_request *request, const bird_header *headers, size_t count, bird_error **error);
+/* Has the attempt begin, at once or after delay_ms (0 to 86400000; a BIRD_RECORD_CONNECTING_IN record tells it, and it is not asked
+   about again). */
+bird_status bird_request_proceed(bird_request *request, int64_t delay_ms, bird_error **error);
+/* Refuses. Authorizations and headers: retriable 0 is a denial, 1 a transient failure that is tried again; message is for the error
+   record. Reconnect: this attempt is skipped and counted, the next one is planned as after a failure and asked about again; retriable
+   says nothing, message is for the BIRD_RECORD_CONNECTING_IN record. message may be NULL. */
+bird_status bird_request_fail(bird_request *request, int32_t retriable, const char *message, bird_error **error);
 
 /* ------------------------------------------------------------------------------------------------------ queue ------ */
 
@@ -495,6 +519,7 @@ typedef struct bird_statistics {
     uint64_t queue_records;      /* gauge: records not yet consumed                                      */
     uint64_t queue_bytes;        /* gauge: their bytes                                                   */
     uint64_t read_pauses;        /* times that reading paused for a slow consumer                        */
+    uint64_t attempts_refused;   /* planned attempts that the program refused (may_reconnect)            */
 } bird_statistics;
 
 bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);

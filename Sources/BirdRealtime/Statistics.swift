@@ -26,6 +26,8 @@ public struct Statistics: Sendable, Hashable {
     public let queueBytes: UInt64
     /// How often reading paused because the delivery queue was slow.
     public let readPauses: UInt64
+    /// Planned attempts that the program refused.
+    public let attemptsRefused: UInt64
 
     init(_ core: bird_statistics) {
         bytesReceived = core.bytes_received
@@ -42,5 +44,6 @@ public struct Statistics: Sendable, Hashable {
         queueRecords = core.queue_records
         queueBytes = core.queue_bytes
         readPauses = core.read_pauses
+        attemptsRefused = core.attempts_refused
     }
 }

@@ -94,8 +94,10 @@ static void all_queue_calls(void *value, bird_status wanted, bird_status or_want
 
 static void all_request_calls(void *value, bird_status wanted, bird_status or_wanted) {
     bird_request *request = value;
-    EXPECT(bird_request_authorize(request, "key:signature", NULL, NULL));
-    EXPECT(bird_request_fail(request, 0, "no"));
+    EXPECT(bird_request_authorize(request, "key:signature", NULL, NULL, NULL));
+    EXPECT(bird_request_headers(request, &(bird_header){"a", "b"}, 1, NULL));
+    EXPECT(bird_request_proceed(request, 0, NULL));
+    EXPECT(bird_request_fail(request, 0, "no", NULL));
 }
 
 static void all_batch_calls(void *value, bird_status wanted, bird_status or_wanted) {

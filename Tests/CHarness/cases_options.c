@@ -37,10 +37,8 @@ static const option_row text_options[] = {
     {"delivery", "loop", "carrier pigeon"},
 };
 static const option_row flag_options[] = {
-    {"allow_insecure", "1", "maybe"},
-    {"authorizer", "true", "2"},
-    {"member_authorizer", "0", ""},
-    {"flap_guard", "false", "yes please"},
+    {"allow_insecure", "1", "maybe"},      {"authorizer", "true", "2"},     {"member_authorizer", "0", ""},
+    {"header_provider", "1", "sometimes"}, {"may_reconnect", "true", "10"}, {"flap_guard", "false", "yes please"},
 };
 static const option_row number_options[] = {
     {"connect_timeout_ms", "1500", "-2"},

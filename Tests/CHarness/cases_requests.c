@@ -69,10 +69,10 @@ static void answer_now_and_again(const bird_record *record, void *user_data) {
     const bird_question *question = record->detail;
     CHECK_INT(question->request_kind, BIRD_REQUEST_AUTHORIZE_CHANNEL);
     CHECK_TEXT(question->channel_name, "private-orders");
-    CHECK_STATUS(bird_request_authorize(question->request, "key:sig", NULL, NULL), BIRD_OK);
-    const bird_status second = bird_request_authorize(question->request, "key:sig", NULL, NULL);
+    CHECK_STATUS(bird_request_authorize(question->request, "key:sig", NULL, NULL, NULL), BIRD_OK);
+    const bird_status second = bird_request_authorize(question->request, "key:sig", NULL, NULL, NULL);
     CHECK(second == BIRD_ERR_ANSWERED || second == BIRD_ERR_HANDLE);
-    CHECK_STATUS(bird_request_fail(question->request, 0, "changed my mind"), second);
+    CHECK_STATUS(bird_request_fail(question->request, 0, "changed my mind", NULL), second);
 }
 
 MODE_CASE(request_is_answered_in_its_handler_and_once) {
@@ -84,7 +84,7 @@ MODE_CASE(request_is_answered_in_its_handler_and_once) {
 }
 
 static void *answer_elsewhere(void *request) {
-    CHECK_STATUS(bird_request_authorize(request, "key:sig", NULL, NULL), BIRD_OK);
+    CHECK_STATUS(bird_request_authorize(request, "key:sig", NULL, NULL, NULL), BIRD_OK);
     return NULL;
 }
 
@@ -97,9 +97,9 @@ MODE_CASE(request_is_answered_later_by_another_thread) {
     CHECK(pthread_join(thread, NULL) == 0);
     UNTIL(&w, journal_count() == 1);
     CHECK_TEXT(journal_entry(0), "subscribed");
-    CHECK_STATUS(bird_request_authorize(request, "key:sig", NULL, NULL), BIRD_ERR_ANSWERED);
+    CHECK_STATUS(bird_request_authorize(request, "key:sig", NULL, NULL, NULL), BIRD_ERR_ANSWERED);
     world_close(&w);
-    const bird_status status = bird_request_fail(request, 0, "too late");
+    const bird_status status = bird_request_fail(request, 0, "too late", NULL);
     CHECK(status == BIRD_ERR_HANDLE || status == BIRD_ERR_ANSWERED);
 }
 
@@ -107,7 +107,7 @@ MODE_CASE(request_refused_is_a_denial) {
     world w = open_and_observe(harness_mode(), world_options(harness_mode()), keep_request);
     bird_channel *channel = NULL;
     CHECK_STATUS(bird_client_subscribe(w.client, "private-orders", 7, &channel, NULL), BIRD_OK);
-    CHECK_STATUS(bird_request_fail(wait_for_request(&w, 1), 0, "not yours"), BIRD_OK);
+    CHECK_STATUS(bird_request_fail(wait_for_request(&w, 1), 0, "not yours", NULL), BIRD_OK);
     UNTIL(&w, journal_count() == 2);
     CHECK(strncmp(journal_entry(0), "BIRD_ERR_DENIED:0:", 18) == 0);
     CHECK(strstr(journal_entry(0), "not yours") != NULL);
@@ -115,7 +115,7 @@ MODE_CASE(request_refused_is_a_denial) {
     CHECK_INT(channel_state(channel), BIRD_CHANNEL_FAILED);
     /* Asked again by the program, and not before. */
     CHECK_STATUS(bird_client_subscribe(w.client, "private-orders", 0, &channel, NULL), BIRD_OK);
-    CHECK_STATUS(bird_request_authorize(wait_for_request(&w, 2), "key:sig", NULL, NULL), BIRD_OK);
+    CHECK_STATUS(bird_request_authorize(wait_for_request(&w, 2), "key:sig", NULL, NULL, NULL), BIRD_OK);
     UNTIL(&w, journal_count() == 3);
     CHECK_TEXT(journal_entry(2), "subscribed");
     world_close(&w);
@@ -124,8 +124,8 @@ MODE_CASE(request_refused_is_a_denial) {
 MODE_CASE(request_failed_for_now_is_asked_again) {
     world w = open_and_observe(harness_mode(), world_options(harness_mode()), keep_request);
     subscribe(&w, "private-orders");
-    CHECK_STATUS(bird_request_fail(wait_for_request(&w, 1), 1, "busy"), BIRD_OK);
-    CHECK_STATUS(bird_request_authorize(wait_for_request(&w, 2), "key:sig", NULL, NULL), BIRD_OK);
+    CHECK_STATUS(bird_request_fail(wait_for_request(&w, 1), 1, "busy", NULL), BIRD_OK);
+    CHECK_STATUS(bird_request_authorize(wait_for_request(&w, 2), "key:sig", NULL, NULL, NULL), BIRD_OK);
     UNTIL(&w, journal_count() >= 1 && strcmp(journal_entry(journal_count() - 1), "subscribed") == 0);
     world_close(&w);
 }
@@ -137,7 +137,7 @@ MODE_CASE(request_without_an_answer_times_out_and_is_asked_again) {
     subscribe(&w, "private-orders");
     bird_request *request = wait_for_request(&w, 1);
     UNTIL(&w, atomic_load(&asked) >= 2);
-    CHECK_STATUS(bird_request_authorize(request, "key:sig", NULL, NULL), BIRD_ERR_ANSWERED);
+    CHECK_STATUS(bird_request_authorize(request, "key:sig", NULL, NULL, NULL), BIRD_ERR_ANSWERED);
     world_close(&w);
 }
 
@@ -148,12 +148,12 @@ MODE_CASE(request_of_a_lost_connection_is_over) {
     bird_request *first = wait_for_request(&w, 1);
     CHECK_STATUS(bird_client_disconnect(w.client), BIRD_OK);
     UNTIL(&w, client_state(w.client) == BIRD_STATE_DISCONNECTED);
-    const bird_status status = bird_request_authorize(first, "key:stale", NULL, NULL);
+    const bird_status status = bird_request_authorize(first, "key:stale", NULL, NULL, NULL);
     CHECK(status == BIRD_ERR_ANSWERED || status == BIRD_OK);
     CHECK_STATUS(bird_client_connect(w.client, NULL), BIRD_OK);
     bird_request *second = wait_for_request(&w, 2);
     CHECK(first != second);
-    CHECK_STATUS(bird_request_authorize(second, "key:fresh", NULL, NULL), BIRD_OK);
+    CHECK_STATUS(bird_request_authorize(second, "key:fresh", NULL, NULL, NULL), BIRD_OK);
     UNTIL(&w, journal_count() == 1);
     CHECK_TEXT(journal_entry(0), "subscribed");
     world_close(&w);
@@ -164,7 +164,7 @@ MODE_CASE(request_open_at_destroy_is_over) {
     subscribe(&w, "private-orders");
     bird_request *request = wait_for_request(&w, 1);
     world_close(&w);
-    const bird_status status = bird_request_authorize(request, "key:sig", NULL, NULL);
+    const bird_status status = bird_request_authorize(request, "key:sig", NULL, NULL, NULL);
     CHECK(status == BIRD_ERR_ANSWERED || status == BIRD_ERR_HANDLE || status == BIRD_ERR_CLOSED);
 }
 
@@ -172,10 +172,10 @@ MODE_CASE(request_answers_are_checked) {
     world w = open_and_observe(harness_mode(), world_options(harness_mode()), keep_request);
     subscribe(&w, "presence-room");
     bird_request *request = wait_for_request(&w, 1);
-    CHECK_STATUS(bird_request_authorize(request, NULL, NULL, NULL), BIRD_ERR_ARGUMENT);
-    CHECK_STATUS(bird_request_authorize(request, "", NULL, NULL), BIRD_ERR_ARGUMENT);
-    CHECK_STATUS(bird_request_authorize(request, "key:\xff", NULL, NULL), BIRD_ERR_ARGUMENT);
-    CHECK_STATUS(bird_request_fail(request, 0, NULL), BIRD_OK);
+    CHECK_STATUS(bird_request_authorize(request, NULL, NULL, NULL, NULL), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_request_authorize(request, "", NULL, NULL, NULL), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_request_authorize(request, "key:\xff", NULL, NULL, NULL), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_request_fail(request, 0, NULL, NULL), BIRD_OK);
     UNTIL(&w, journal_count() == 1);
     CHECK(strncmp(journal_entry(0), "BIRD_ERR_DENIED:0:", 18) == 0);
     world_close(&w);
@@ -185,11 +185,12 @@ MODE_CASE(request_for_signin_is_refused_and_granted) {
     world w = open_and_observe(harness_mode(), world_options(harness_mode()), keep_request);
     CHECK_STATUS(bird_client_signin(w.client, 0, 3, NULL), BIRD_OK);
     CHECK_STATUS(bird_client_signin(w.client, 0, 4, NULL), BIRD_OK); /* shares the question */
-    CHECK_STATUS(bird_request_fail(wait_for_request(&w, 1), 0, "who are you"), BIRD_OK);
+    CHECK_STATUS(bird_request_fail(wait_for_request(&w, 1), 0, "who are you", NULL), BIRD_OK);
     UNTIL(&w, journal_count() == 2);
     CHECK_TEXT(journal_text(), "done:BIRD_ERR_DENIED done:BIRD_ERR_DENIED");
     CHECK_STATUS(bird_client_signin(w.client, 0, 5, NULL), BIRD_OK);
-    CHECK_STATUS(bird_request_authorize(wait_for_request(&w, 2), "key:sig", "{\"member_id\":\"m_1\"}", NULL), BIRD_OK);
+    CHECK_STATUS(bird_request_authorize(wait_for_request(&w, 2), "key:sig", "{\"member_id\":\"m_1\"}", NULL, NULL),
+                 BIRD_OK);
     UNTIL(&w, journal_count() == 3);
     CHECK_TEXT(journal_entry(2), "done:BIRD_OK");
     world_close(&w);

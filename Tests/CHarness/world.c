@@ -81,7 +81,7 @@ static void grant(const bird_record *record, void *user_data) {
     const bool is_signin = question->request_kind == BIRD_REQUEST_AUTHORIZE_MEMBER;
     const char *member = "{\"member_id\":\"m_1\",\"member_info\":{\"name\":\"Noor\"}}";
     CHECK_STATUS(bird_request_authorize(question->request, "pk_harness:signature",
-                                        is_presence || is_signin ? member : NULL, NULL),
+                                        is_presence || is_signin ? member : NULL, NULL, NULL),
                  BIRD_OK);
 }
 

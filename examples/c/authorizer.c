@@ -37,7 +37,7 @@ static void on_request(const bird_record *record, void *user_data) {
 
     char line[4096] = "";
     if (fgets(line, sizeof line, stdin) == NULL || line[0] == '\n') {
-        bird_request_fail(question->request, 0, "no signature was given");
+        bird_request_fail(question->request, 0, "no signature was given", NULL);
         return;
     }
     line[strcspn(line, "\n")] = '\0';
@@ -45,7 +45,7 @@ static void on_request(const bird_record *record, void *user_data) {
     if (member_data != NULL) {
         *member_data++ = '\0';
     }
-    const bird_status status = bird_request_authorize(question->request, line, member_data, NULL);
+    const bird_status status = bird_request_authorize(question->request, line, member_data, NULL, NULL);
     if (status != BIRD_OK) {
         printf("too late: %s\n", bird_status_message(status)); /* the connection or the deadline has gone */
     }

@@ -649,6 +649,7 @@ final class Waiter: @unchecked Sendable {
 /// What the program's threads ask of the driver.
 enum DriverCommand {
     case input(SessionInput)
+    case answered(QuestionID, Request.Answer)
     case subscribe(Channel, operation: UInt64)
     case unsubscribe(Channel)
     case trigger(Channel, event: String, data: [UInt8]?, bytes: Int)

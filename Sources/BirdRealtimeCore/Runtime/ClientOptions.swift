@@ -18,7 +18,8 @@ package struct ClientOptions: Sendable {
     package var memberAuthEndpoint: String?
     package var asksAuthorizer = false
     package var asksMemberAuthorizer = false
-    package var authHeaders: [(name: String, value: String)] = []
+    package var asksForHeaders = false
+    var authHeaders = HTTPHeaders()
     package var caFile: String?
     package var caPath: String?
     package var clientCertFile: String?
@@ -69,6 +70,8 @@ extension ClientOptions {
         "member_auth_endpoint": .text(\.memberAuthEndpoint),
         "authorizer": .flag(\.asksAuthorizer),
         "member_authorizer": .flag(\.asksMemberAuthorizer),
+        "header_provider": .flag(\.asksForHeaders),
+        "may_reconnect": .flag(\.session.asksBeforeReconnect),
         "ca_file": .text(\.caFile),
         "ca_path": .text(\.caPath),
         "client_cert_file": .text(\.clientCertFile),
@@ -151,24 +154,10 @@ extension ClientOptions {
         }
     }
 
-    /// One header of the authorization POSTs; the same name replaces. RFC 9110 section 5.
+    /// One header of the authorization POSTs; the same name replaces.
     package mutating func setAuthHeader(_ name: String, _ value: String) throws(Fault) {
-        let isToken =
-            !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"()<>@,;:\\\"/[]?={}".utf8.contains($0) }
-        guard isToken, name.utf8.count <= 256 else {
-            throw Self.unacceptable("auth_header", "has a name that HTTP does not allow")
-        }
-        guard value.utf8.count <= 8_192, !value.utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F }) else {
-            throw Self.unacceptable("auth_header", "has a value (of \(name)) that HTTP does not allow")
-        }
-        authHeaders.removeAll { $0.name.lowercased() == name.lowercased() }
-        guard authHeaders.count < Self.authHeadersMax else {
-            throw Self.unacceptable("auth_header", "has more than \(Self.authHeadersMax) headers")
-        }
-        authHeaders.append((name, value))
+        if let problem = authHeaders.set(name, value) { throw Self.unacceptable("auth_header", problem) }
     }
-
-    private static let authHeadersMax = 64
 
     private static func setting(_ key: String) throws(Fault) -> Setting {
         guard let setting = table[key] else {

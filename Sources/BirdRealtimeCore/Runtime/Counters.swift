@@ -15,6 +15,7 @@ final class Counters: Sendable {
     let attempts = Atomic<UInt64>(0)
     let authorizations = Atomic<UInt64>(0)
     let readPauses = Atomic<UInt64>(0)
+    let attemptsRefused = Atomic<UInt64>(0)
 }
 
 extension Atomic<UInt64> {
@@ -42,6 +43,7 @@ extension Client {
             authorizations: counters.authorizations.load(ordering: .relaxed),
             queue_records: UInt64(max(0, hot.pointee.queuedRecords.load(ordering: .relaxed))),
             queue_bytes: UInt64(max(0, hot.pointee.queuedBytes.load(ordering: .relaxed))),
-            read_pauses: counters.readPauses.load(ordering: .relaxed))
+            read_pauses: counters.readPauses.load(ordering: .relaxed),
+            attempts_refused: counters.attemptsRefused.load(ordering: .relaxed))
     }
 }

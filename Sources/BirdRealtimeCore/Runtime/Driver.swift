@@ -18,8 +18,9 @@ final class Driver {
     private var attempt: (id: TransportID, attempt: ConnectAttempt?)?
     private var connection: Connection?
     private var lingering: [Connection] = []
-    private var posts: [AuthorizationID: HTTPPost] = [:]
-    private var requests: [AuthorizationID: Request] = [:]
+    private var posts: [QuestionID: HTTPPost] = [:]
+    /// Open, or answered a moment ago.
+    private var requests: [QuestionID: Request] = [:]
     /// Channels that the session knows, kept alive for as long.
     private var held: [ChannelReference: Channel] = [:]
 
@@ -67,6 +68,7 @@ final class Driver {
         case .input(let input):
             feed(input)
             if input == .connect { client.didConnect() }
+        case .answered(let id, let answer): answered(id, answer)
         case .subscribe(let channel, let operation):
             held[channel.reference] = channel
             feed(.subscribe(name: channel.name, channel: channel.reference, operation: operation))
@@ -217,6 +219,7 @@ final class Driver {
                 bytes, maskKey: Randomness.next(), clientEventCost: isClientEvent ? clientEventCost : nil)
             client.counters.messagesSent.add(1)
         case .authorize(let question): authorize(question)
+        case .askReconnect(let question): ask(.reconnect(question))
         case .withdraw(let id):
             posts.removeValue(forKey: id)?.cancel()
             requests.removeValue(forKey: id)?.end()
@@ -229,6 +232,7 @@ final class Driver {
         case .clientEventLost:
             client.counters.clientEventsLost.add(1)
             client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed)
+        case .attemptRefused: client.counters.attemptsRefused.add(1)
         case .emit(let event):
             if case .state(let change) = event {
                 client.mirror(state: change.current, connectionID: change.connectionID)
@@ -429,18 +433,23 @@ final class Driver {
 
     private func authorize(_ question: AuthorizationQuestion) {
         client.counters.authorizations.add(1)
+        let options = client.options
         let isSignin = question.channelName == nil
-        if isSignin ? client.options.asksMemberAuthorizer : client.options.asksAuthorizer {
-            let request = Request(client: client, question: question)
-            requests[question.id] = request
-            sink.ask(question, request, now: reactor.now)
-            return
+        if isSignin ? options.asksMemberAuthorizer : options.asksAuthorizer {
+            ask(.authorization(question))
+        } else if let endpoint = isSignin ? client.memberAuthEndpoint : client.authEndpoint {
+            if options.asksForHeaders {
+                ask(.headers(question, endpoint))
+            } else {
+                post(question, to: endpoint, options.authHeaders)
+            }
         }
-        guard let endpoint = isSignin ? client.memberAuthEndpoint : client.authEndpoint else { return }
+    }
+
+    private func post(_ question: AuthorizationQuestion, to endpoint: HTTPEndpoint, _ headers: HTTPHeaders) {
         let dialect = dialect
         posts[question.id] = reactor.posts.post(
-            endpoint, body: Authorizer.body(question, dialect: dialect), headers: client.options.authHeaders,
-            options: client.options
+            endpoint, body: Authorizer.body(question, dialect: dialect), headers: headers, options: client.options
         ) { [weak self] result in
             guard let self else { return }
             posts[question.id] = nil
@@ -449,6 +458,25 @@ final class Driver {
                     question.id,
                     Authorizer.answer(result, question: question, endpoint: endpoint.text, dialect: dialect)))
             settle(reactor.now)
+        }
+    }
+
+    // MARK: Requests
+
+    private func ask(_ subject: Request.Subject) {
+        let request = Request(client: client, subject)
+        requests[request.id] = request
+        sink.ask(request, now: reactor.now)
+    }
+
+    private func answered(_ id: QuestionID, _ answer: Request.Answer) {
+        // One that was withdrawn in the meantime is nobody's any more.
+        guard let request = requests.removeValue(forKey: id) else { return }
+        switch (answer, request.subject) {
+        case (.input(let input), _): feed(input)
+        case (.headers(let headers), .headers(let question, let endpoint)):
+            post(question, to: endpoint, client.options.authHeaders.overlaid(by: headers))
+        case (.headers, _): break
         }
     }
 }

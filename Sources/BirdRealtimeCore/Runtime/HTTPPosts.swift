@@ -35,7 +35,7 @@ final class HTTPPosts {
 
     /// Starts a POST of JSON, or queues it. `done` comes once, unless it is cancelled.
     func post(
-        _ url: HTTPEndpoint, body: [UInt8], headers: [(name: String, value: String)], options: ClientOptions,
+        _ url: HTTPEndpoint, body: [UInt8], headers: HTTPHeaders, options: ClientOptions,
         _ done: @escaping (Result<HTTPAnswer, Fault>) -> Void
     ) -> HTTPPost {
         let post = HTTPPost(url: url, body: body, headers: headers, options: options, posts: self, done: done)
@@ -69,7 +69,7 @@ final class HTTPPosts {
 final class HTTPPost {
     private let url: HTTPEndpoint
     private let body: [UInt8]
-    private let headers: [(name: String, value: String)]
+    private let headers: HTTPHeaders
     private let options: ClientOptions
     private let posts: HTTPPosts
     private let proxy: ProxyChoice
@@ -79,7 +79,7 @@ final class HTTPPost {
     fileprivate var isCounted = false
 
     fileprivate init(
-        url: HTTPEndpoint, body: [UInt8], headers: [(name: String, value: String)], options: ClientOptions,
+        url: HTTPEndpoint, body: [UInt8], headers: HTTPHeaders, options: ClientOptions,
         posts: HTTPPosts, done: @escaping (Result<HTTPAnswer, Fault>) -> Void
     ) {
         self.url = url
@@ -138,8 +138,8 @@ final class HTTPPost {
         let own = [
             "content-type: application/json", "accept: application/json", "expect:", "user-agent: \(Library.userAgent)",
         ]
-        let given = headers.map { "\($0.name): \($0.value)" }
-        let names = Set(headers.map { $0.name.lowercased() })
+        let given = headers.all.map { "\($0.name): \($0.value)" }
+        let names = Set(headers.all.map { $0.name.lowercased() })
         transfer.set(
             CURLOPT_HTTPHEADER,
             list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + given)

@@ -240,22 +240,35 @@ final class RecordSink {
 
     func emit(_ event: SessionEvent, dialect: Dialect) { add(content(event, dialect)) }
 
-    func ask(_ question: AuthorizationQuestion, _ request: Request, now: Instant) {
-        let name = question.channelName ?? ""
+    func ask(_ request: Request, now: Instant) {
+        switch request.subject {
+        case .authorization(let question): ask(request, question.deadline - now, about: question)
+        case .headers(let question, let endpoint):
+            ask(request, question.deadline - now, about: question, endpoint: endpoint.text)
+        case .reconnect(let question):
+            ask(request, question.deadline - now, attempt: question.attempt, cause: question.cause)
+        }
+    }
+
+    private func ask(
+        _ request: Request, _ leftMs: Int64, about question: AuthorizationQuestion? = nil, endpoint: String = "",
+        attempt: Int32 = 0, cause: Fault? = nil
+    ) {
+        let connectionID = question?.connectionID ?? ""
+        let name = question?.channelName ?? ""
         add(
             Content(
                 kind: BIRD_RECORD_REQUEST,
                 detail: { chunk in
                     chunk.reserveDetail(
                         bird_question(
-                            struct_size: UInt32(MemoryLayout<bird_question>.size),
-                            request_kind: question.channelName == nil
-                                ? BIRD_REQUEST_AUTHORIZE_MEMBER : BIRD_REQUEST_AUTHORIZE_CHANNEL,
-                            request: OpaquePointer(bitPattern: request.handle),
-                            deadline_ms: max(0, question.deadline - now),
-                            connection_id: chunk.copyString(question.connectionID).pointer,
-                            channel_name: chunk.copyString(name).pointer))
-                }, detailStringBytes: name.utf8.count + question.connectionID.utf8.count))
+                            struct_size: UInt32(MemoryLayout<bird_question>.size), request_kind: request.kind,
+                            request: OpaquePointer(bitPattern: request.handle), deadline_ms: max(0, leftMs),
+                            connection_id: chunk.copyString(connectionID).pointer,
+                            channel_name: chunk.copyString(name).pointer,
+                            endpoint: chunk.copyString(endpoint).pointer, cause: cause.map { chunk.keep($0) },
+                            attempt: attempt, reserved: 0))
+                }, detailStringBytes: connectionID.utf8.count + name.utf8.count + endpoint.utf8.count))
     }
 
     private func content(_ event: SessionEvent, _ dialect: Dialect) -> Content {

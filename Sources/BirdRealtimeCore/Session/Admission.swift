@@ -11,7 +11,7 @@ struct Admission: Sendable {
         case idle
         /// Waits until fewer authorizations are in flight.
         case queued
-        case authorizing(AuthorizationID)
+        case authorizing(QuestionID)
         /// The edge has been asked.
         case pending
         case admitted

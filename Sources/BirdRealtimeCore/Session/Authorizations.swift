@@ -6,8 +6,7 @@ struct Authorizations: Sendable {
     }
 
     private let inFlightMax: Int
-    private var inFlight: [AuthorizationID: Applicant] = [:]
-    private var lastNumber: UInt64 = 0
+    private var inFlight: [QuestionID: Applicant] = [:]
     /// In order of arrival from `head` on; entries with an old ticket are void.
     private(set) var waiters: [Waiter] = []
     private var head = 0
@@ -40,15 +39,12 @@ struct Authorizations: Sendable {
         head = 0
     }
 
-    mutating func begin(_ applicant: Applicant) -> AuthorizationID {
-        lastNumber += 1
-        let id = AuthorizationID(number: lastNumber)
+    mutating func begin(_ id: QuestionID, _ applicant: Applicant) {
         inFlight[id] = applicant
-        return id
     }
 
     /// Whose question it was; nil if it is not open any more.
-    mutating func end(_ id: AuthorizationID) -> Applicant? {
+    mutating func end(_ id: QuestionID) -> Applicant? {
         inFlight.removeValue(forKey: id)
     }
 }

@@ -23,7 +23,8 @@ package struct Session: ~Copyable, Sendable {
     /// Attempts since the last handshake.
     var attempts: Int32 = 0
     var handshakeDue: Instant?
-    var reconnectDue: Instant?
+    /// While the state is unavailable.
+    var planned: PlannedAttempt?
     var backoff: Backoff
     var liveness: Liveness
     /// Why attempts fail since the last handshake: each cause reaches the error surface once.
@@ -34,6 +35,7 @@ package struct Session: ~Copyable, Sendable {
     var routes: NameTable
     var signin = Signin()
     var authorizations: Authorizations
+    var questions: UInt64 = 0
     var deadlines = DeadlineHeap()
     var lastTicket: UInt64 = 0
     /// Who waits for the edge's answer.
@@ -77,7 +79,7 @@ package struct Session: ~Copyable, Sendable {
     package var nextDeadline: Instant? {
         var next = deadlines.first?.due
         next = Self.earlier(next, handshakeDue)
-        next = Self.earlier(next, reconnectDue)
+        next = Self.earlier(next, planned?.due)
         return Self.earlier(next, liveness.isWatching ? liveness.due : nil)
     }
 
@@ -109,6 +111,7 @@ package struct Session: ~Copyable, Sendable {
         case .trigger(let channel, let event, let data): trigger(channel, event, data, &turn)
         case .signin(let refresh, let operation): signIn(refresh: refresh, operation, &turn)
         case .authorization(let id, let answer): authorizerAnswered(id, answer, &turn)
+        case .reconnect(let id, let answer): reconnectAnswered(id, answer, &turn)
         case .transportStep(let id, let step):
             guard id == transport else { return }
             transportStep = step
@@ -135,8 +138,8 @@ package struct Session: ~Copyable, Sendable {
         if let due = handshakeDue, due <= turn.now {
             handshakeMissing(&turn)
         }
-        if let due = reconnectDue, due <= turn.now {
-            reconnect(&turn)
+        if let planned, planned.due <= turn.now {
+            attemptDue(planned, &turn)
         }
         // What expires may set deadlines that are due at once; those have their turn next time.
         for _ in 0..<deadlines.count {
@@ -158,6 +161,11 @@ package struct Session: ~Copyable, Sendable {
                 Self.isCurrent($0.applicant, $0.ticket, signin, channels)
             }
         }
+    }
+
+    mutating func nextQuestion() -> QuestionID {
+        questions += 1
+        return QuestionID(number: questions)
     }
 
     // MARK: - Sending

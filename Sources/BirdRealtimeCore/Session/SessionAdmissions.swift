@@ -87,7 +87,8 @@ extension Session {
                 guard isCurrent(waiter.applicant, waiter.ticket) else { continue }
                 applicant = waiter.applicant
             }
-            let id = authorizations.begin(applicant)
+            let id = nextQuestion()
+            authorizations.begin(id, applicant)
             let due = turn.now + configuration.authTimeoutMs
             enter(.authorizing(id), applicant, due: due, &turn)
             turn.effects.append(
@@ -97,7 +98,7 @@ extension Session {
         }
     }
 
-    mutating func authorizerAnswered(_ id: AuthorizationID, _ answer: AuthorizationAnswer, _ turn: inout Turn) {
+    mutating func authorizerAnswered(_ id: QuestionID, _ answer: AuthorizationAnswer, _ turn: inout Turn) {
         guard let applicant = authorizations.end(id) else { return }
         switch answer {
         case .granted(let auth, let memberData, _):

@@ -33,20 +33,14 @@ extension Session {
 
     // MARK: - Attempts
 
-    /// The planned attempt begins, whether its time has come or somebody does not want to wait.
-    mutating func reconnect(_ turn: inout Turn) {
-        backoff.attemptBegan()
-        open("reconnecting", &turn)
-    }
-
-    private mutating func open(_ text: String, _ turn: inout Turn) {
+    mutating func open(_ text: String, _ turn: inout Turn) {
         transports += 1
         let id = TransportID(number: transports)
         transport = id
         transportOpenedAt = nil
         transportStep = ""
         attempts &+= 1
-        reconnectDue = nil
+        dropPlan(&turn)
         handshakeDue = turn.now + configuration.connectTimeoutMs
         change(to: .connecting, reason: BIRD_OK, text, closeCode: 0, delayMs: -1, &turn)
         turn.effects.append(.open(id))
@@ -163,7 +157,7 @@ extension Session {
             backoff.connectionEnded(afterMs: turn.now - transportOpenedAt)
         }
         let delayMs = backoff.delayMs(closeCode: band, atOnce: atOnce, &turn.random)
-        reconnectDue = turn.now + delayMs
+        planAttempt(after: fault, delayMs: delayMs, &turn)
         leave(
             to: .unavailable, reason: fault.status, fault.message, closeCode: fault.code, delayMs: delayMs,
             operations: nil, &turn)
@@ -182,7 +176,7 @@ extension Session {
         liveness.stop()
         connectionID = ""
         if next != .unavailable {
-            reconnectDue = nil
+            dropPlan(&turn)
         }
         let change = change(to: next, reason: reason, text, closeCode: closeCode, delayMs: delayMs, &turn)
         if next == .unavailable {

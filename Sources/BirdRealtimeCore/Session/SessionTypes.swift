@@ -59,8 +59,8 @@ package struct TransportID: Hashable, Sendable {
     }
 }
 
-/// One question to the authorizer. Answers for an unknown or withdrawn one are ignored.
-package struct AuthorizationID: Hashable, Sendable {
+/// One question to the program or to an authorizer. Answers for an unknown or withdrawn one are ignored.
+package struct QuestionID: Hashable, Sendable {
     package var number: UInt64
 
     package init(number: UInt64) {
@@ -70,7 +70,7 @@ package struct AuthorizationID: Hashable, Sendable {
 
 /// A question to the authorizer (Bird protocol 9.1 and 11.1).
 package struct AuthorizationQuestion: Equatable, Sendable {
-    package var id: AuthorizationID
+    package var id: QuestionID
     package var connectionID: String
     /// nil: a signin.
     package var channelName: String?
@@ -83,6 +83,23 @@ package enum AuthorizationAnswer: Equatable, Sendable {
     case granted(auth: String, memberData: String?, sharedSecret: String?)
     /// `Fault.isRetriable` false: a denial. `retryAfterMs`: the authorizer's own wish (Retry-After), nil if none.
     case refused(Fault, retryAfterMs: Int64?)
+}
+
+/// A planned attempt has come due: may it begin?
+package struct ReconnectQuestion: Equatable, Sendable {
+    package var id: QuestionID
+    /// Counted since the last handshake, refused ones included.
+    package var attempt: Int32
+    /// How the attempt or the connection before it ended.
+    package var cause: Fault
+    /// When the attempt begins without an answer.
+    package var deadline: Instant
+}
+
+package enum ReconnectAnswer: Equatable, Sendable {
+    /// Without asking again, 0: now.
+    case proceed(delayMs: Int64)
+    case refuse(String)
 }
 
 /// How an open connection ended.
@@ -123,7 +140,8 @@ package enum SessionInput: Equatable, Sendable {
     /// `data`: JSON bytes, checked by the caller, or nil.
     case trigger(ChannelReference, event: String, data: [UInt8]?)
     case signin(refresh: Bool, operation: UInt64)
-    case authorization(AuthorizationID, AuthorizationAnswer)
+    case authorization(QuestionID, AuthorizationAnswer)
+    case reconnect(QuestionID, ReconnectAnswer)
     /// What an attempt does now ("resolve", "connect", "tls", "upgrade"): named if it takes too long. Optional.
     case transportStep(TransportID, String)
     /// The upgrade succeeded; the handshake frame has not come yet.
@@ -192,12 +210,15 @@ package enum SessionEffect: Equatable, Sendable {
     /// One text message. `isClientEvent` counts as lost if it was not written when the connection goes.
     case send(TransportID, [UInt8], isClientEvent: Bool)
     case authorize(AuthorizationQuestion)
-    case withdraw(AuthorizationID)
+    case askReconnect(ReconnectQuestion)
+    case withdraw(QuestionID)
     /// The channel's state for other threads to read; `unsubscribed` is its end: the reference is not used again.
     case channelState(ChannelReference, ChannelState)
     case identity(memberID: String?)
     /// A client event that found its channel no longer subscribed.
     case clientEventLost
+    /// The program refused a planned attempt.
+    case attemptRefused
     case emit(SessionEvent)
 }
 
@@ -214,6 +235,7 @@ package struct SessionConfiguration: Equatable, Sendable {
     package var backoffBaseMs: Int64 = 1_000
     package var backoffMaxMs: Int64 = 30_000
     package var hasFlapGuard = true
+    package var asksBeforeReconnect = false
     package var authorizationsInFlightMax = 8
 
     package init() {}

@@ -10,7 +10,7 @@ import Testing
 
     private static func question(_ name: String?) -> AuthorizationQuestion {
         AuthorizationQuestion(
-            id: AuthorizationID(number: 1), connectionID: "4242.1357", channelName: name,
+            id: QuestionID(number: 1), connectionID: "4242.1357", channelName: name,
             deadline: Instant(milliseconds: 0))
     }
 

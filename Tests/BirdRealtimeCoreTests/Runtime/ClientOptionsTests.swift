@@ -54,6 +54,6 @@ import Testing
         var options = ClientOptions()
         try options.setAuthHeader("X-Token", "1")
         try options.setAuthHeader("x-token", "2")
-        #expect(options.authHeaders.map(\.value) == ["2"])
+        #expect(options.authHeaders.all.map(\.value) == ["2"])
     }
 }

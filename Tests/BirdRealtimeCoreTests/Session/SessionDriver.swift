@@ -10,6 +10,7 @@ struct SessionDriver: ~Copyable {
     private(set) var effects: [SessionEffect] = []
     private(set) var transport = TransportID(number: 0)
     private(set) var questions: [AuthorizationQuestion] = []
+    private(set) var reconnectQuestions: [ReconnectQuestion] = []
     private var lines: [String] = []
 
     static let memberChannel = ChannelReference(bits: 99)
@@ -33,6 +34,7 @@ struct SessionDriver: ~Copyable {
             switch effect {
             case .open(let id): transport = id
             case .authorize(let question): questions.append(question)
+            case .askReconnect(let question): reconnectQuestions.append(question)
             default: break
             }
         }
@@ -181,6 +183,8 @@ struct SessionDriver: ~Copyable {
         case .authorization(let id, .granted(let auth, _, _)): "answer \(id.number) granted \(auth)"
         case .authorization(let id, .refused(let fault, let retryAfterMs)):
             "answer \(id.number) refused \(fault.status) retry after \(retryAfterMs ?? 0)"
+        case .reconnect(let id, .proceed(let delayMs)): "answer \(id.number) proceed in \(delayMs)"
+        case .reconnect(let id, .refuse(let message)): "answer \(id.number) refuse: \(message)"
         case .transportStep(let id, let step): "transport \(id.number) \(step)"
         case .transportOpened(let id): "transport \(id.number) opened"
         case .transportEnded(let id, .closed(let code, let reason)): "transport \(id.number) closed \(code) \(reason)"
@@ -198,6 +202,8 @@ struct SessionDriver: ~Copyable {
         case .send(_, let bytes, _): "send " + frame(bytes)
         case .authorize(let question):
             "authorize \(question.id.number) \(question.channelName ?? "signin") for \(question.connectionID)"
+        case .askReconnect(let question): "ask \(question.id.number) for attempt \(question.attempt)"
+        case .attemptRefused: "attempt refused"
         case .withdraw(let id): "withdraw \(id.number)"
         case .channelState(let channel, let state): "channel \(channel.bits) \(state)"
         case .identity(let memberID): "identity \(memberID ?? "none")"

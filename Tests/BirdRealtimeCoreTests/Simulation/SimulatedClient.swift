@@ -41,7 +41,11 @@ final class SimulatedClient {
     private var link: Link?
     private var isOpen = false
     private var lastTransport: UInt64 = 0
-    private var openQuestions: Set<AuthorizationID> = []
+    private var openQuestions: Set<QuestionID> = []
+    private var openReconnect: QuestionID?
+    /// From when on the application agrees to an attempt; it does not before it has asked for one or been asked.
+    private var agreesToDial = Int64.max
+    private var refusals = 0
     private var isTerminal = false
     private var lastSignOfLife: Int64 = 0
     private var attemptBegan: Int64 = 0
@@ -62,6 +66,7 @@ final class SimulatedClient {
         configuration.hasChannelAuthorizer = true
         configuration.hasMemberAuthorizer = true
         configuration.authorizationsInFlightMax = number % 2 == 0 ? 8 : 2
+        configuration.asksBeforeReconnect = number % 3 == 0
         self.configuration = configuration
         session = Session(configuration: configuration, memberChannel: Self.memberChannel, seed: world.seed)
     }
@@ -86,7 +91,7 @@ final class SimulatedClient {
         case 1:
             try disconnect()
         case 2:
-            try handle(.retryNow)
+            try dial(.retryNow)
         case 3..<11:
             guard let name = world.pick(Self.channelNames) else { return }
             try subscribe(name)
@@ -110,7 +115,15 @@ final class SimulatedClient {
     private func connect() throws {
         wantsConnection = true
         isTerminal = false
-        try handle(.connect)
+        try dial(.connect)
+    }
+
+    /// A call of the program's own needs no permission.
+    private func dial(_ input: SessionInput) throws {
+        agreesToDial = .min
+        try handle(input)
+        agreesToDial = .max
+        try require(openReconnect == nil, "asks about an attempt that the application has called for")
     }
 
     private func disconnect() throws {
@@ -207,7 +220,7 @@ final class SimulatedClient {
     func checkFinished(_ edge: ModelEdge) throws {
         try require(openOperations.isEmpty, "operations \(openOperations.sorted()) have not ended")
         try require(session.nextDeadline == nil, "waits for something after the end")
-        try require(openQuestions.isEmpty, "asks an authorizer after the end")
+        try require(openQuestions.isEmpty && openReconnect == nil, "asks something after the end")
         try require(edge.link(of: self) == nil, "is still connected at the edge")
     }
 
@@ -248,9 +261,27 @@ final class SimulatedClient {
         }
     }
 
-    func answered(_ id: AuthorizationID, _ answer: AuthorizationAnswer) throws {
+    func answered(_ id: QuestionID, _ answer: AuthorizationAnswer) throws {
         openQuestions.remove(id)
         try handle(.authorization(id, answer))
+    }
+
+    func decided(_ id: QuestionID, _ answer: ReconnectAnswer) throws {
+        guard openReconnect == id else {
+            try expectNothing(of: .reconnect(id, answer))
+            return
+        }
+        openReconnect = nil
+        let refusalsBefore = refusals
+        switch answer {
+        case .proceed(let delayMs): agreesToDial = now + delayMs
+        case .refuse: agreesToDial = .max
+        }
+        try handle(.reconnect(id, answer))
+        try require((session.state == .connecting) == (answer == .proceed(delayMs: 0)), "does not dial as it may")
+        if case .refuse = answer {
+            try require(refusals == refusalsBefore + 1, "does not count what was refused")
+        }
     }
 
     /// The clock jumps, as after a suspend: everything is due at once.
@@ -268,9 +299,14 @@ final class SimulatedClient {
             .transportOpened(past), .transportEnded(past, .closed(code: 4009, reason: "late")),
             .message(past, InboundMessage(event: "bird:ping")),
             .message(past, InboundMessage(event: "tick", channel: "public-a", data: .string(Array("0".utf8)))),
-            .authorization(AuthorizationID(number: 1 << 60), .granted(auth: "a", memberData: "{}", sharedSecret: nil)),
+            .authorization(QuestionID(number: 1 << 60), .granted(auth: "a", memberData: "{}", sharedSecret: nil)),
+            .reconnect(QuestionID(number: 1 << 60), .proceed(delayMs: 0)),
         ]
         guard let input = world.pick(inputs) else { return }
+        try expectNothing(of: input)
+    }
+
+    private func expectNothing(of input: SessionInput) throws {
         var effects: [SessionEffect] = []
         session.handle(input, now: Instant(milliseconds: now), random: &random, into: &effects)
         try require(effects.isEmpty, "heard from the past: \(effects.map(SessionDriver.line))")
@@ -324,6 +360,16 @@ final class SimulatedClient {
             try require(
                 openQuestions.count <= configuration.authorizationsInFlightMax, "asks too many questions at once")
             ModelAuthorizer.ask(question, by: self, world)
+        case .askReconnect(let question):
+            try require(configuration.asksBeforeReconnect && mirrorState == .unavailable, "asks without need")
+            try require(openReconnect == nil, "asks twice about one attempt")
+            openReconnect = question.id
+            agreesToDial = question.deadline.milliseconds
+            world.askApplication(self, question.id)
+        case .attemptRefused:
+            refusals += 1
+        case .withdraw(let id) where id == openReconnect:
+            openReconnect = nil
         case .withdraw(let id):
             try require(openQuestions.contains(id), "withdraws a question that it has not asked")
             openQuestions.remove(id)
@@ -349,6 +395,9 @@ final class SimulatedClient {
         try require(transport == nil, "has two transports")
         try require(id.number > lastTransport, "uses a transport twice")
         try require(!isTerminal && wantsConnection, "dials though nobody asked")
+        try require(
+            !configuration.asksBeforeReconnect || now >= agreesToDial, "dials though the application may refuse")
+        agreesToDial = .max
         lastTransport = id.number
         transport = id
         attemptBegan = now
@@ -460,6 +509,8 @@ final class SimulatedClient {
         let hasTransport = mirrorState == .connecting || mirrorState == .connected
         try require(
             hasTransport == (transport != nil), "is \(mirrorState) with transport \(String(describing: transport))")
+        try require(openReconnect == nil || mirrorState == .unavailable, "waits for leave that nobody needs")
+        try require(mirrorState != .unavailable || session.nextDeadline != nil, "plans nothing")
         try require((mirrorState == .connected) == !session.connectionID.isEmpty, "has a wrong connection id")
         for slot in session.channels.allSlots where session.channels.isUsed(slot) {
             let channel = session.channels[slot]

@@ -17,7 +17,8 @@ final class World {
         case edgeGone(Link, TransportEnd)
         case clientGone(Link)
         case edgeWork(Link, key: String)
-        case answer(SimulatedClient, AuthorizationID, AuthorizationAnswer)
+        case answer(SimulatedClient, QuestionID, AuthorizationAnswer)
+        case decision(SimulatedClient, QuestionID, ReconnectAnswer)
     }
 
     private struct Scheduled {
@@ -153,6 +154,8 @@ final class World {
             try edge.work(link, key)
         case .answer(let client, let id, let answer):
             try client.answered(id, answer)
+        case .decision(let client, let id, let answer):
+            try client.decided(id, answer)
         }
     }
 
@@ -191,6 +194,20 @@ final class World {
     /// True once in so many times, while the world is chaotic.
     func happens(onceIn times: Int) -> Bool {
         isChaotic && Int.random(in: 0..<times, using: &random) == 0
+    }
+
+    /// An application that is asked before a reconnect dawdles, refuses and repeats itself while the world is chaotic.
+    func askApplication(_ client: SimulatedClient, _ id: QuestionID) {
+        if happens(onceIn: 5) { return }
+        var answer = ReconnectAnswer.proceed(delayMs: 0)
+        if happens(onceIn: 3) {
+            answer = .refuse("not now")
+        } else if happens(onceIn: 3) {
+            answer = .proceed(delayMs: Int64.random(in: 1...5_000, using: &random))
+        }
+        for _ in 0...(happens(onceIn: 8) ? 1 : 0) {
+            schedule(.decision(client, id, answer), in: 0...(isChaotic ? 1_500 : 50))
+        }
     }
 
     func pick<Element>(_ elements: [Element]) -> Element? {

@@ -4,7 +4,7 @@
  * Commands, one a line; every one is answered by {"reply": COMMAND, "status": ...}:
  *   connect | disconnect | destroy | close MS | flush MS | wait STATE MS | storm THREADS
  *   subscribe CHANNEL TAG | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin TAG FLAGS
- *   grant REQUEST AUTH [MEMBER_DATA] | refuse REQUEST RETRIABLE MESSAGE
+ *   grant REQUEST AUTH [MEMBER_DATA] | headers REQUEST NAME VALUE | proceed REQUEST MS | refuse REQUEST RETRIABLE MESSAGE
  *   pause | resume                       stops and goes on draining
  *   channel_state CHANNEL | roster CHANNEL | state | statistics
  * The end of stdin destroys the client.
@@ -153,6 +153,7 @@ static bird_status tell_statistics(void) {
     json_unsigned("queue_records", s.queue_records);
     json_unsigned("queue_bytes", s.queue_bytes);
     json_unsigned("read_pauses", s.read_pauses);
+    json_unsigned("attempts_refused", s.attempts_refused);
     return status;
 }
 
@@ -203,6 +204,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return subscribe(first, strtoull(rest, NULL, 10), error);
     } else if (strcmp(command, "signin") == 0) {
         return bird_client_signin(client, (uint32_t)strtoul(rest, NULL, 10), strtoull(first, NULL, 10), error);
+    } else if (strcmp(command, "proceed") == 0) {
+        return bird_request_proceed(request_numbered(first), atoll(rest), error);
     }
     const char *second = strtok_r(rest, " ", &rest);
     if (*rest == '\0') {
@@ -211,9 +214,11 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
     if (strcmp(command, "trigger") == 0) {
         return bird_channel_trigger(channel_named(first), second, rest, BIRD_NUL, error);
     } else if (strcmp(command, "grant") == 0) {
-        return bird_request_authorize(request_numbered(first), second, rest, NULL);
+        return bird_request_authorize(request_numbered(first), second, rest, NULL, error);
+    } else if (strcmp(command, "headers") == 0) {
+        return bird_request_headers(request_numbered(first), &(bird_header){second, rest}, 1, error);
     } else if (strcmp(command, "refuse") == 0) {
-        return bird_request_fail(request_numbered(first), atoi(second), rest);
+        return bird_request_fail(request_numbered(first), atoi(second), rest, error);
     }
     give_up("unknown command");
     return BIRD_ERR_ARGUMENT;

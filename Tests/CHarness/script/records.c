@@ -22,6 +22,7 @@ static const char *const kinds[] = {
     "connection_lost",
     "connecting_in",
 };
+static const char *const request_kinds[] = {"", "channel", "member", "headers", "reconnect"};
 static const char *const data_kinds[] = {"none", "string", "value"};
 
 static void print_state(const bird_state_change *change) {
@@ -46,10 +47,13 @@ static void print_subscription(const bird_subscription *subscription) {
 
 static void print_question(const bird_question *question) {
     json_unsigned("request", keep_request(question->request));
-    json_string("asks", question->request_kind == BIRD_REQUEST_AUTHORIZE_MEMBER ? "member" : "channel");
+    json_string("asks", request_kinds[question->request_kind]);
     json_number("deadline_ms", question->deadline_ms);
     json_string("connection_id", question->connection_id);
     json_string("channel_name", question->channel_name);
+    json_string("headers_for", question->endpoint);
+    json_number("attempt", question->attempt);
+    print_error(question->cause);
 }
 
 static void print_completion(const bird_record *record, const bird_completion *completion) {

@@ -102,6 +102,8 @@ BIRD_OPERATION_SIGNIN = 2
 
 BIRD_REQUEST_AUTHORIZE_CHANNEL = 1
 BIRD_REQUEST_AUTHORIZE_MEMBER = 2
+BIRD_REQUEST_HEADERS = 3
+BIRD_REQUEST_RECONNECT = 4
 
 
 class Record(ctypes.Structure):
@@ -191,7 +193,17 @@ class QuestionDetail(ctypes.Structure):
         ("deadline_ms", c_int64),
         ("connection_id", c_char_p),
         ("channel_name", c_char_p),
+        ("endpoint", c_char_p),
+        ("cause", c_void_p),
+        ("attempt", c_int32),
+        ("reserved", c_uint32),
     )
+
+
+class Header(ctypes.Structure):
+    """bird_header."""
+
+    _fields_ = (("name", c_char_p), ("value", c_char_p))
 
 
 class StatisticsCounters(ctypes.Structure):
@@ -214,6 +226,7 @@ class StatisticsCounters(ctypes.Structure):
         ("queue_records", c_uint64),
         ("queue_bytes", c_uint64),
         ("read_pauses", c_uint64),
+        ("attempts_refused", c_uint64),
     )
 
 
@@ -225,6 +238,7 @@ STRUCTS: dict[str, type[ctypes.Structure]] = {
     "bird_failure": FailureDetail,
     "bird_completion": CompletionDetail,
     "bird_question": QuestionDetail,
+    "bird_header": Header,
     "bird_statistics": StatisticsCounters,
 }
 
@@ -322,8 +336,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_client_unbind": (_status, _handle, c_uint64),
     "bird_client_intern": (_status, _handle, c_char_p, POINTER(c_uint32), _error),
     "bird_data_is_json": (c_int32, c_char_p, c_size_t),
-    "bird_request_authorize": (_status, _handle, c_char_p, c_char_p, c_char_p),
-    "bird_request_fail": (_status, _handle, c_int32, c_char_p),
+    "bird_request_authorize": (_status, _handle, c_char_p, c_char_p, c_char_p, _error),
+    "bird_request_headers": (_status, _handle, c_void_p, c_size_t, _error),
+    "bird_request_proceed": (_status, _handle, c_int64, _error),
+    "bird_request_fail": (_status, _handle, c_int32, c_char_p, _error),
     "bird_queue_create": (_status, _out_handle),
     "bird_queue_destroy": (_status, _handle),
     "bird_queue_fd": (_status, _handle, _out_int32),

@@ -185,18 +185,30 @@ class Native:
         self._batch.handle.value = None
         self.lib.bird_batch_release(handle)
 
-    def answer(self, request: int, auth: str, member_data: str | None, shared_secret: str | None) -> int:
-        def optional(value: str | None) -> bytes | None:
-            return None if value is None else value.encode()
+    def authorize(self, request: int, auth: str, member_data: str | None, shared_secret: str | None) -> None:
+        def optional(value: str | None, field: str) -> bytes | None:
+            return None if value is None else text_argument(value, field)
 
-        status: int = self.lib.bird_request_authorize(
-            request, auth.encode(), optional(member_data), optional(shared_secret)
+        self.call(
+            "bird_request_authorize",
+            request,
+            text_argument(auth, "auth"),
+            optional(member_data, "member_data"),
+            optional(shared_secret, "shared_secret"),
         )
-        return status
 
-    def refuse(self, request: int, message: str, retriable: bool) -> int:
-        status: int = self.lib.bird_request_fail(request, retriable, c_char_p(message.encode(errors="replace")))
-        return status
+    def add_headers(self, request: int, headers: Mapping[str, str]) -> None:
+        given = (_abi.Header * len(headers))()
+        for header, (name, value) in zip(given, headers.items()):
+            header.name = text_argument(name, "a header's name")
+            header.value = text_argument(value, f"the header {name}")
+        self.call("bird_request_headers", request, given, len(headers))
+
+    def proceed(self, request: int, delay_ms: int) -> None:
+        self.call("bird_request_proceed", request, delay_ms)
+
+    def refuse(self, request: int, message: str, retriable: bool) -> None:
+        self.call("bird_request_fail", request, retriable, c_char_p(message.encode(errors="replace")))
 
     def destroy(self) -> None:
         """Ends the client at once. Nothing else may be draining the queue."""

@@ -1,92 +1,145 @@
-"""Serves the library's authorization requests with the program's authorizer functions."""
+"""Serves what the library asks the program: authorizations, headers for them, and leave to reconnect."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
-from collections.abc import Mapping
-from typing import Any, Callable
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from typing import Any, Callable, NamedTuple, Union
 
 from . import _abi
-from ._native import Native, text_argument
-from .errors import AuthorizationError, InvalidArgument
+from ._native import Native
+from .errors import AuthorizationError, BirdRealtimeError, InvalidArgument
 
 logger = logging.getLogger("bird_realtime")
 
-Authorizer = Callable[[str, str], Mapping[str, Any]]
-MemberAuthorizer = Callable[[str], Mapping[str, Any]]
+_Answer = Union[Mapping[str, Any], Awaitable[Mapping[str, Any]]]
+_Decision = Union[bool, float]
+
+Authorizer = Callable[[str, str], _Answer]
+MemberAuthorizer = Callable[[str], _Answer]
+HeaderProvider = Callable[[str], _Answer]
+MayReconnect = Callable[[int, BirdRealtimeError], Union[_Decision, Awaitable[_Decision]]]
 Report = Callable[[Exception, object], None]
 
 _FIELDS = ("auth", "member_data", "shared_secret")
 
 
-class Authorization:
-    """Runs an authorizer for each request and answers it, whatever the function does: a request is never left open."""
+class Hooks(NamedTuple):
+    """The program's functions, plain or async, by the names of the library's options; it asks only those there are."""
 
-    def __init__(
-        self,
-        native: Native,
-        authorizer: Authorizer | None,
-        member_authorizer: MemberAuthorizer | None,
-        report: Report,
-    ) -> None:
+    authorizer: Authorizer | None = None
+    member_authorizer: MemberAuthorizer | None = None
+    header_provider: HeaderProvider | None = None
+    may_reconnect: MayReconnect | None = None
+
+    def options(self) -> dict[str, bool]:
+        """What the library has to be told. InvalidArgument names a hook that is no function."""
+        given = {key: hook for key, hook in self._asdict().items() if hook is not None}
+        for key, hook in given.items():
+            if not callable(hook):
+                raise InvalidArgument(f"{key} must be a function, not {hook!r}", field=key)
+        return dict.fromkeys(given, True)
+
+
+class Requests:
+    """Runs a hook for each request and answers it, whatever the function does: a request is never left open."""
+
+    def __init__(self, native: Native, hooks: Hooks, report: Report) -> None:
         self._native = native
-        self._authorizer = authorizer
-        self._member_authorizer = member_authorizer
+        self._hooks = hooks
         self._report = report
 
     def answer(self, question: _abi.QuestionDetail) -> None:
+        request: int = question.request
+        is_reconnect = question.request_kind == _abi.BIRD_REQUEST_RECONNECT
+        subject = "reconnect" if is_reconnect else (question.channel_name or b"").decode() or "signin"
+        try:
+            try:
+                answer = self._ask(question)
+            except Exception as error:
+                # A denial is an answer, not a defect of the function.
+                if not isinstance(error, AuthorizationError):
+                    self._report(error, subject)
+                if is_reconnect:
+                    # A defect must not keep the program offline.
+                    answer = partial(self._native.proceed, request, 0)
+                else:
+                    text = str(error) or type(error).__name__
+                    answer = partial(self._native.refuse, request, text, is_transient(error))
+            try:
+                answer()
+            except InvalidArgument as error:
+                self._native.refuse(request, f"an unusable answer: {error}", False)
+        except BirdRealtimeError as error:
+            logger.warning("The answer for %s was not accepted: %s", subject, error)
+
+    def _ask(self, question: _abi.QuestionDetail) -> Callable[[], None]:
+        """The answer that the hook's result is."""
         connection_id = (question.connection_id or b"").decode()
         channel_name = (question.channel_name or b"").decode()
-        try:
-            if question.request_kind == _abi.BIRD_REQUEST_AUTHORIZE_CHANNEL and self._authorizer is not None:
-                what, result = "authorizer", self._authorizer(channel_name, connection_id)
-            elif question.request_kind == _abi.BIRD_REQUEST_AUTHORIZE_MEMBER and self._member_authorizer is not None:
-                what, result = "member_authorizer", self._member_authorizer(connection_id)
-            else:
-                raise AuthorizationError(f"this client cannot answer requests of kind {question.request_kind}")
-            problem = unusable(result)
-        except Exception as error:
-            # A denial is an answer, not a defect of the function.
-            if not isinstance(error, AuthorizationError):
-                self._report(error, channel_name or "signin")
-            text = str(error) or type(error).__name__
-            status = self._native.refuse(question.request, text, is_transient(error))
+        native, hooks, request, kind = self._native, self._hooks, question.request, question.request_kind
+        within_s = question.deadline_ms / 1000
+        if kind == _abi.BIRD_REQUEST_AUTHORIZE_CHANNEL and hooks.authorizer is not None:
+            result = _finish(hooks.authorizer(channel_name, connection_id), within_s)
+            _check_authorization(result, "authorizer")
+        elif kind == _abi.BIRD_REQUEST_AUTHORIZE_MEMBER and hooks.member_authorizer is not None:
+            result = _finish(hooks.member_authorizer(connection_id), within_s)
+            _check_authorization(result, "member_authorizer")
+        elif kind == _abi.BIRD_REQUEST_HEADERS and hooks.header_provider is not None:
+            result = _finish(hooks.header_provider((question.endpoint or b"").decode()), within_s)
+            if not isinstance(result, Mapping):
+                raise _unusable("header_provider", f"{type(result).__name__}; it must return a dict of headers")
+            return partial(native.add_headers, request, result)
+        elif kind == _abi.BIRD_REQUEST_RECONNECT and hooks.may_reconnect is not None:
+            cause = native.failure(question.cause, _abi.BIRD_ERR_LOST)
+            decision = _finish(hooks.may_reconnect(question.attempt, cause), within_s)
+            if decision is False:
+                return partial(native.refuse, request, "may_reconnect returned False", True)
+            return partial(native.proceed, request, _delay_ms(decision))
         else:
-            if problem is None:
-                status = self._native.answer(
-                    question.request, result["auth"], result.get("member_data"), result.get("shared_secret")
-                )
-            else:
-                status = self._native.refuse(question.request, f"the {what} returned {problem}", False)
-        if status != _abi.BIRD_OK:
-            logger.warning(
-                "The authorization of %s was not accepted: %s",
-                channel_name or "the member",
-                _abi.STATUS_NAMES.get(status, status),
+            raise AuthorizationError(f"this client cannot answer requests of kind {kind}")
+        return partial(
+            native.authorize, request, result["auth"], result.get("member_data"), result.get("shared_secret")
+        )
+
+
+def _finish(result: Any, within_s: float) -> Any:
+    """The result of a plain function, or of an async one, which is run to its end here."""
+    if not inspect.isawaitable(result):
+        return result
+
+    async def finish() -> Any:
+        return await asyncio.wait_for(result, within_s)
+
+    return asyncio.run(finish())
+
+
+def _unusable(hook: str, problem: str) -> AuthorizationError:
+    return AuthorizationError(f"the {hook} returned {problem}")
+
+
+def _check_authorization(result: object, hook: str) -> None:
+    if not isinstance(result, Mapping):
+        raise _unusable(hook, f"{type(result).__name__}; it must return a dict with 'auth'")
+    if not result.get("auth"):
+        raise _unusable(hook, "no 'auth' string")
+    for field in _FIELDS:
+        value = result.get(field)
+        if value is not None and not isinstance(value, str):
+            raise _unusable(
+                hook, f"{type(value).__name__} as '{field}'; it must be the str that the backend gave, unchanged"
             )
 
 
-def unusable(result: object) -> str | None:
-    """What is wrong with the result of an authorizer; None if nothing is."""
-    if inspect.iscoroutine(result):
-        result.close()
-        return "a coroutine; it must be a plain function that returns a dict with 'auth'"
-    if not isinstance(result, Mapping):
-        return f"{type(result).__name__}; it must return a dict with 'auth'"
-    if not result.get("auth"):
-        return "no 'auth' string"
-    for field in _FIELDS:
-        value = result.get(field)
-        if value is None:
-            continue
-        if not isinstance(value, str):
-            return f"{type(value).__name__} as '{field}'; it must be the str that the backend gave, unchanged"
-        try:
-            text_argument(value, field)
-        except InvalidArgument as error:
-            return f"an unusable answer: {error}"
-    return None
+def _delay_ms(decision: object) -> int:
+    if decision is True:
+        return 0
+    if isinstance(decision, (int, float)) and 0 <= decision <= 86_400:
+        return round(decision * 1000)
+    raise TypeError(f"may_reconnect returned {decision!r}; it must return True, False or seconds to wait (to 86400)")
 
 
 def is_transient(error: Exception) -> bool:

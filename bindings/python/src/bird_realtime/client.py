@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Callable
 from . import _abi
 from . import options as _options
 from ._native import Native, text_argument
-from .authorization import Authorization, Authorizer, MemberAuthorizer
+from .authorization import Authorizer, HeaderProvider, Hooks, MayReconnect, MemberAuthorizer, Requests
 from .bindings import GloballyBindable
 from .channel import Channel, MemberChannel, PresenceChannel
 from .connection import STATES, Connection
@@ -41,9 +41,16 @@ class BirdRealtime(GloballyBindable):
     by the names of the C library. It connects at once unless ``auto_connect`` is false.
 
     ``authorizer(channel_name, connection_id)`` and ``member_authorizer(connection_id)`` replace the endpoints: they
-    return the backend's answer, a dict with "auth" and, where it belongs, "member_data" and "shared_secret". They run
-    where handlers run; to deny they raise AuthorizationError. An OSError, or an exception with a true ``retriable``,
-    is asked again.
+    return the backend's answer, a dict with "auth" and, where it belongs, "member_data" and "shared_secret".
+    ``header_provider(endpoint)`` is asked before each POST to an endpoint for a dict of headers that go with it, beside
+    ``auth_headers``, which they replace where names are equal. To deny, these raise AuthorizationError. An OSError, or
+    an exception with a true ``retriable``, is asked again.
+
+    ``may_reconnect(attempt, cause)`` is asked before each attempt to reconnect that the client has planned: True or
+    0 has it begin at once, a number after that many seconds, False skips it. An attempt that waits for its answer for
+    a second begins.
+
+    These functions are plain or async and run where handlers run, an async one to its end in an event loop of its own.
 
     Handlers run one after the other on a thread of the client; with ``thread=False`` they run on the thread that calls
     ``run_forever`` or another waiting method. An exception of a handler is logged and given to
@@ -58,6 +65,8 @@ class BirdRealtime(GloballyBindable):
         *,
         authorizer: Authorizer | None = None,
         member_authorizer: MemberAuthorizer | None = None,
+        header_provider: HeaderProvider | None = None,
+        may_reconnect: MayReconnect | None = None,
         auth_headers: Mapping[str, str] | None = None,
         auto_connect: bool = True,
         thread: bool = True,
@@ -65,11 +74,8 @@ class BirdRealtime(GloballyBindable):
         **options: Unpack[_options.Options],
     ) -> None:
         values = _options.checked(options)
-        for key, function in (("authorizer", authorizer), ("member_authorizer", member_authorizer)):
-            if function is not None:
-                if not callable(function):
-                    raise InvalidArgument(f"{key} must be a function, not {function!r}", field=key)
-                values[key] = True
+        hooks = Hooks(authorizer, member_authorizer, header_provider, may_reconnect)
+        values.update(hooks.options())
         errors = HandlerErrors(on_handler_error)
         self._native = Native(app_key, values, auth_headers or {})
         super().__init__(threading.RLock(), self._native.check_process)
@@ -78,8 +84,8 @@ class BirdRealtime(GloballyBindable):
         self.connection = Connection(
             self._lock, self._check_process, self._state, lambda: self._text("bird_client_connection_id")
         )
-        authorization = Authorization(self._native, authorizer, member_authorizer, errors.report)
-        self._router = Router(self.connection, authorization, errors, self._native.failure)
+        requests = Requests(self._native, hooks, errors.report)
+        self._router = Router(self.connection, requests, errors, self._native.failure)
         self._delivery = Delivery(self._native, self._router, thread)
         self._finalizer = weakref.finalize(self, _collected, self._delivery, app_key)
         # The exit hook of the delivery ends clients that are still there; they are not reported as forgotten.

@@ -8,7 +8,7 @@ from ctypes import string_at
 from typing import Callable, NamedTuple
 
 from . import _abi
-from .authorization import Authorization
+from .authorization import Requests
 from .bindings import Bindings
 from .channel import Channel, MemberChannel, PresenceChannel
 from .connection import Connection
@@ -71,9 +71,7 @@ class HandlerErrors:
 class Router:
     """The tables by which records find their handlers. Only the delivering thread calls ``deliver``."""
 
-    def __init__(
-        self, connection: Connection, authorization: Authorization, errors: HandlerErrors, failure: Failure
-    ) -> None:
+    def __init__(self, connection: Connection, requests: Requests, errors: HandlerErrors, failure: Failure) -> None:
         self.channels: dict[str, Channel] = {}
         self.by_tag: dict[int, Channel] = {}
         self.member: MemberChannel | None = None
@@ -81,7 +79,7 @@ class Router:
         self.names: dict[int, str] = {}
         self.completions: dict[int, Completion] = {}
         self._connection = connection
-        self._authorization = authorization
+        self._requests = requests
         self.errors = errors
         self._failure = failure
         self._is_silent = False
@@ -269,7 +267,7 @@ class Router:
         completion.is_done = True
 
     def _asked(self, fields: Fields) -> None:
-        self._authorization.answer(_abi.QuestionDetail.from_address(fields.detail))
+        self._requests.answer(_abi.QuestionDetail.from_address(fields.detail))
 
 
 def _text(value: bytes | None) -> str:

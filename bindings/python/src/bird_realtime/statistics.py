@@ -31,3 +31,5 @@ class Statistics(NamedTuple):
     queue_bytes: int
     #: times that reading paused for slow handlers
     read_pauses: int
+    #: planned attempts that may_reconnect refused
+    attempts_refused: int

@@ -124,11 +124,21 @@ class FakeLibrary:
     def event_id(self, name: str) -> int:
         return self._interned[name.encode()]
 
-    def bird_request_authorize(self, request: int, auth: bytes, member_data: Any, shared_secret: Any) -> int:
+    def bird_request_authorize(
+        self, request: int, auth: bytes, member_data: Any, shared_secret: Any, error: Any
+    ) -> int:
         self.answers.append(("authorize", request, auth, member_data, shared_secret))
         return self._status("bird_request_authorize")
 
-    def bird_request_fail(self, request: int, retriable: bool, message: Any) -> int:
+    def bird_request_headers(self, request: int, headers: Any, count: int, error: Any) -> int:
+        self.answers.append(("headers", request, {each.name: each.value for each in headers[:count]}))
+        return self._status("bird_request_headers")
+
+    def bird_request_proceed(self, request: int, delay_ms: int, error: Any) -> int:
+        self.answers.append(("proceed", request, delay_ms))
+        return self._status("bird_request_proceed")
+
+    def bird_request_fail(self, request: int, retriable: bool, message: Any, error: Any) -> int:
         self.answers.append(("fail", request, retriable, message.value))
         return self._status("bird_request_fail")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bird_realtime import _abi
+from bird_realtime.authorization import Hooks
 from bird_realtime.options import Options
 
 HEADER = Path(__file__).parents[4] / "include" / "birdrealtime.h"
@@ -18,7 +19,7 @@ HEADER = Path(__file__).parents[4] / "include" / "birdrealtime.h"
 ONLY_IN_C = {"BIRD_VERSION_STRING", "BIRD_NUL"}
 
 # Options that the package sets itself or that do not apply to it.
-NOT_OPTIONS = {"app_key", "authorizer", "member_authorizer", "delivery", "records"}
+NOT_OPTIONS = {"app_key", *Hooks._fields, "delivery", "records"}
 
 
 @pytest.fixture(scope="module")

@@ -1,23 +1,27 @@
-"""Authorizer functions: every request gets one answer, whatever the function does."""
+"""The program's hooks: every request gets one answer, whatever the function does."""
 
 from __future__ import annotations
 
+import asyncio
 import urllib.error
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from bird_realtime import AuthorizationError, BirdRealtime, _abi
+from bird_realtime import AuthorizationError, BirdRealtime, BirdRealtimeError, _abi
 
 from .batches import BatchMaker
 from .fake_library import FakeLibrary
 
+Reported = list[tuple[Exception, object]]
 
-def ask(bird: BirdRealtime, kind: int, channel_name: bytes = b"private-a") -> None:
+
+def ask(bird: BirdRealtime, kind: int, channel_name: bytes = b"private-a", **more: Any) -> None:
     batch = BatchMaker()
     detail = _abi.QuestionDetail(
-        request_kind=kind, request=77, deadline_ms=1_000, connection_id=b"4242.1357", channel_name=channel_name
+        **{"request_kind": kind, "request": 77, "deadline_ms": 1_000, "connection_id": b"4242.1357", **more},
+        channel_name=channel_name,
     )
     batch.add(_abi.BIRD_RECORD_REQUEST, detail=detail)
     bird._router.deliver(batch.decoded())
@@ -47,10 +51,6 @@ def test_a_member(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> 
     assert fake.answers == [("authorize", 77, b"key:sig", b"{}", None)]
 
 
-async def _coroutine(channel_name: str, connection_id: str) -> dict[str, str]:
-    return {"auth": "key:sig"}
-
-
 @pytest.mark.parametrize(
     ("result", "problem"),
     [
@@ -61,8 +61,8 @@ async def _coroutine(channel_name: str, connection_id: str) -> dict[str, str]:
         ({"auth": ""}, "the authorizer returned no 'auth' string"),
         ({"auth": 5}, "the authorizer returned int as 'auth'; it must be the str"),
         ({"auth": "a", "member_data": {"member_id": "m"}}, "the authorizer returned dict as 'member_data'; it must be"),
-        ({"auth": "a\0b"}, "the authorizer returned an unusable answer: auth contains a NUL"),
-        ({"auth": "a", "shared_secret": "\ud800"}, "the authorizer returned an unusable answer: shared_secret is not"),
+        ({"auth": "a\0b"}, "an unusable answer: auth contains a NUL"),
+        ({"auth": "a", "shared_secret": "\ud800"}, "an unusable answer: shared_secret is not"),
     ],
 )
 def test_unusable_results(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], result: Any, problem: str) -> None:
@@ -73,11 +73,132 @@ def test_unusable_results(fake: FakeLibrary, make_bird: Callable[..., BirdRealti
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_coroutine_function(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
-    ask(make_bird(thread=False, authorizer=_coroutine), 1)
-    ((what, _, retriable, message),) = fake.answers
-    assert (what, retriable) == ("fail", False)
-    assert b"returned a coroutine; it must be a plain function" in message
+def test_async_functions(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
+    async def authorizer(channel_name: str, connection_id: str) -> dict[str, str]:
+        await asyncio.sleep(0)
+        return {"auth": f"{channel_name} {connection_id}"}
+
+    async def header_provider(endpoint: str) -> dict[str, str]:
+        return {"x-token": endpoint}
+
+    async def may_reconnect(attempt: int, cause: BirdRealtimeError) -> float:
+        return attempt / 2
+
+    bird = make_bird(thread=False, authorizer=authorizer, header_provider=header_provider, may_reconnect=may_reconnect)
+    ask(bird, _abi.BIRD_REQUEST_AUTHORIZE_CHANNEL)
+    ask(bird, _abi.BIRD_REQUEST_HEADERS, endpoint=b"https://a.test/")
+    ask(bird, _abi.BIRD_REQUEST_RECONNECT, attempt=3)
+    assert fake.answers == [
+        ("authorize", 77, b"private-a 4242.1357", None, None),
+        ("headers", 77, {b"x-token": b"https://a.test/"}),
+        ("proceed", 77, 1_500),
+    ]
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_async_function_that_hangs_ends_at_the_deadline(
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]
+) -> None:
+    was_cancelled: list[bool] = []
+
+    async def authorizer(channel_name: str, connection_id: str) -> dict[str, str]:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            was_cancelled.append(True)
+            raise
+        return {}
+
+    ask(make_bird(thread=False, authorizer=authorizer), 1, deadline_ms=20)
+    assert was_cancelled == [True]
+    assert fake.answers[0][:2] == ("fail", 77)
+
+
+def test_headers(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
+    asked: list[str] = []
+
+    def header_provider(endpoint: str) -> dict[str, str]:
+        asked.append(endpoint)
+        return {"authorization": "Bearer 1", "x-more": ""}
+
+    bird = make_bird(thread=False, header_provider=header_provider)
+    ask(bird, _abi.BIRD_REQUEST_HEADERS, endpoint=b"https://a.test/bird/auth")
+    assert asked == ["https://a.test/bird/auth"]
+    assert fake.answers == [("headers", 77, {b"authorization": b"Bearer 1", b"x-more": b""})]
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        (None, "the header_provider returned NoneType; it must return a dict of headers"),
+        (["authorization"], "the header_provider returned list; it must"),
+        ({"x-token": 5}, "an unusable answer: the header x-token must be a str, not int"),
+        ({5: "x"}, "an unusable answer: a header's name must be a str, not int"),
+        ({"x-token": "secret\0"}, "an unusable answer: the header x-token contains a NUL character"),
+    ],
+)
+def test_unusable_headers(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], result: Any, problem: str) -> None:
+    ask(make_bird(thread=False, header_provider=lambda endpoint: result), _abi.BIRD_REQUEST_HEADERS)
+    ((what, request, retriable, message),) = fake.answers
+    assert (what, request, retriable) == ("fail", 77, False)
+    assert message.decode().startswith(problem)
+    assert "secret" not in message.decode()
+
+
+def test_headers_that_the_library_refuses(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
+    fake.statuses["bird_request_headers"] = _abi.BIRD_ERR_ARGUMENT
+    ask(make_bird(thread=False, header_provider=lambda endpoint: {"a b": "c"}), _abi.BIRD_REQUEST_HEADERS)
+    assert [answer[0] for answer in fake.answers] == ["headers", "fail"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "answer"),
+    [
+        (True, ("proceed", 77, 0)),
+        (0, ("proceed", 77, 0)),
+        (2.5, ("proceed", 77, 2_500)),
+        (86_400, ("proceed", 77, 86_400_000)),
+    ],
+)
+def test_leave_to_reconnect(
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], decision: Any, answer: tuple[object, ...]
+) -> None:
+    asked: list[tuple[int, BirdRealtimeError]] = []
+
+    def may_reconnect(attempt: int, cause: BirdRealtimeError) -> Any:
+        asked.append((attempt, cause))
+        return decision
+
+    ask(make_bird(thread=False, may_reconnect=may_reconnect), _abi.BIRD_REQUEST_RECONNECT, b"", attempt=4)
+    ((attempt, cause),) = asked
+    assert (attempt, cause.status) == (4, _abi.BIRD_ERR_LOST)
+    assert fake.answers == [answer]
+
+
+def test_no_leave_to_reconnect(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
+    ask(make_bird(thread=False, may_reconnect=lambda attempt, cause: False), _abi.BIRD_REQUEST_RECONNECT, b"")
+    assert fake.answers[0][:2] == ("fail", 77)
+
+
+@pytest.mark.parametrize("decision", [None, "no", -1, 86_401, float("nan"), ValueError("broken")])
+def test_a_broken_hook_does_not_keep_the_client_offline(
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], decision: Any
+) -> None:
+    reported: Reported = []
+
+    def may_reconnect(attempt: int, cause: BirdRealtimeError) -> Any:
+        if isinstance(decision, Exception):
+            raise decision
+        return decision
+
+    bird = make_bird(
+        thread=False, may_reconnect=may_reconnect, on_handler_error=lambda error, what: reported.append((error, what))
+    )
+    ask(bird, _abi.BIRD_REQUEST_RECONNECT, b"")
+    assert fake.answers == [("proceed", 77, 0)]
+    ((error, what),) = reported
+    assert what == "reconnect"
+    assert "broken" in str(error) or "may_reconnect returned" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +220,7 @@ def test_exceptions(
     retriable: bool,
     is_reported: bool,
 ) -> None:
-    reported: list[tuple[Exception, object]] = []
+    reported: Reported = []
 
     def authorizer(channel_name: str, connection_id: str) -> dict[str, str]:
         raise error
@@ -122,4 +243,4 @@ def test_a_late_answer_is_logged(
 ) -> None:
     fake.statuses["bird_request_authorize"] = _abi.BIRD_ERR_ANSWERED
     ask(make_bird(thread=False, authorizer=lambda channel_name, connection_id: {"auth": "a"}), 1)
-    assert "The authorization of private-a was not accepted: BIRD_ERR_ANSWERED" in caplog.text
+    assert "The answer for private-a was not accepted: status -18" in caplog.text

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bird_realtime import BirdRealtime, BirdRealtimeError, InvalidArgument, _abi
+from bird_realtime.authorization import Hooks
 from bird_realtime.options import checked
 
 from .fake_library import FakeLibrary
@@ -44,8 +45,8 @@ def test_types(key: str, value: Any, wanted: str) -> None:
         checked({key: value})
 
 
-@pytest.mark.parametrize("field", ["authorizer", "member_authorizer"])
-def test_an_authorizer_is_a_function(fake: FakeLibrary, field: str) -> None:
+@pytest.mark.parametrize("field", Hooks._fields)
+def test_a_hook_is_a_function(fake: FakeLibrary, field: str) -> None:
     wrong: Any = {field: "https://example.com/auth"}
     with pytest.raises(InvalidArgument, match=f"{field} must be a function"):
         BirdRealtime("pk_test", region="us1", **wrong)
