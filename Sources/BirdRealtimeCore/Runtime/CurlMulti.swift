@@ -78,10 +78,13 @@ final class CurlMulti {
     private var timer: ReactorTimer?
     private var isClosed = false
     /// The pair of sockets that libcurl wakes itself with, -1 where it is not known.
-    private var wakeFDs: (Int32, Int32) = (-1, -1)
+    private var wakeFDs: [Int32]
 
     init?(reactor: Reactor) {
-        guard let multi = birdcurl_multi_init(&wakeFDs.0, &wakeFDs.1) else { return nil }
+        var reader: Int32 = -1
+        var writer: Int32 = -1
+        guard let multi = birdcurl_multi_init(&reader, &writer) else { return nil }
+        wakeFDs = [reader, writer]
         self.reactor = reactor
         self.multi = UnsafeMutableRawPointer(multi)
         timer = ReactorTimer { [weak self] _ in self?.act(CURL_SOCKET_TIMEOUT, 0) }
@@ -143,9 +146,8 @@ final class CurlMulti {
 
     func closeInherited() {
         disown()
-        System.closeFD(wakeFDs.0)
-        System.closeFD(wakeFDs.1)
-        wakeFDs = (-1, -1)
+        for fd in wakeFDs { System.closeFD(fd) }
+        wakeFDs = []
     }
 
     fileprivate func act(_ fd: Int32, _ what: Int32) {
