@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import threading
@@ -18,7 +19,13 @@ class Program:
         self._is_over = False
         self._changed = threading.Condition()
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            # A program that crashes ends at once, without a helper that goes on holding its output.
+            env={**os.environ, "SWIFT_BACKTRACE": "enable=no"},
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -206,6 +206,11 @@ final class Reactor: @unchecked Sendable {
 
     func letGo() { if !isOnThread { safePoint.letGo() } }
 
+    // Across a fork, after `hold`.
+    func lockForFork() { monitor.lock() }
+    func unlockAfterFork() { monitor.unlock() }
+    func unlockInChild() { monitor.unlockInChild() }
+
     // MARK: Driven by the host
 
     /// True on the thread that created the loop or ran it last, unless it is running it right now.

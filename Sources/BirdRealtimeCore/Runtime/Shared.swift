@@ -84,6 +84,7 @@ enum Shared {
             if reactors.elementsEqual(now, by: ===) { break }
             letGoOfHeld()
         }
+        for reactor in held { reactor.lockForFork() }
         DeliveryPool.lockForFork()
         Resolver.lockForFork()
         ChunkPool.lockForFork()
@@ -100,20 +101,22 @@ enum Shared {
         ChunkPool.unlockAfterFork()
         Resolver.unlockAfterFork()
         DeliveryPool.unlockAfterFork()
+        for reactor in held { reactor.unlockAfterFork() }
         letGoOfHeld()
         monitor.unlock()
     }
 
     /// The child has no thread but the one that forked.
     static func unlockInChild() {
-        Inheritance.add(reactors)
+        for reactor in held { reactor.unlockInChild() }
+        Inheritance.unlockInChild()
+        Inheritance.add(held)
         reactor = nil
         reactorUsers = 0
         hostDriven = []
         held = []
         DeliveryPool.forgetInChild()
         Resolver.forgetInChild()
-        Inheritance.unlockInChild()
         ChunkPool.unlockInChild()
         Resolver.unlockInChild()
         DeliveryPool.unlockInChild()
