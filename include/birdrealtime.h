@@ -18,20 +18,37 @@
  *   Times       int64_t milliseconds, suffix _ms; -1 is infinite.
  *   user_data   Comes with an optional destructor that runs exactly once, after the last call that could use it: on the
  *               delivery context after an unbind; on the calling thread before the call returns if the registration failed; on the
- *               destroying thread before bird_client_destroy() returns (from within a callback: right after that callback).
+ *               destroying thread before bird_client_destroy() returns (in a callback: right after the client's that is running).
  *   Threads     Every function may be called from any thread and from every callback, except where its comment says what it returns
  *               instead. No lock is held while your code runs.
  *   Order       One total order per client over its records; none across clients. A success record precedes the channel's events.
  *               Nothing is delivered before the first bird_client_connect().
  *
- * THREAD TABLE: on which thread your code runs
- *   delivery mode           handlers, observers, destructors after unbind          what must not be done there
- *   BIRD_DELIVERY_THREAD    a thread of the library's shared pool, one client      block for long with many clients (it holds one of
- *                           on one thread at a time                                the pool's threads)
- *   BIRD_DELIVERY_QUEUE     the thread that calls bird_queue_dispatch()            (nothing beyond the rules below)
- *   BIRD_DELIVERY_LOOP      the reactor thread                                     block: it stalls every client of the process
- *   In every mode, inside a handler: bird_client_wait, _flush and _close return BIRD_ERR_CALLBACK; bird_queue_dispatch and
- *   bird_queue_drain of the queue being dispatched return BIRD_ERR_BUSY.
+ * THREAD TABLE: on which thread your code runs, and what it may not do there
+ *   The delivery context of a client is
+ *     BIRD_DELIVERY_THREAD  a thread "bird-delivery" of the library's pool; one client is on one of them at a time
+ *     BIRD_DELIVERY_QUEUE   the thread inside bird_queue_dispatch() or, for destructors, bird_queue_drain()
+ *     BIRD_DELIVERY_LOOP    the thread "bird-reactor" or, with bird_options_set_loop(), the one inside bird_loop_run_once()
+ *
+ *   your code                                     runs on                                              rules
+ *   handlers of channels and of the client        the delivery context                                 1
+ *   observers, request records                    the delivery context                                 1
+ *   destructors
+ *     after an unbind                             the delivery context                                 1
+ *       before the first connect (not QUEUE)      the thread that unbinds, before it returns           as there
+ *     of a failed registration                    the thread that registers, before it returns         as there
+ *     at bird_client_destroy()                    the thread that destroys, before it returns          as there, 2
+ *       in a handler, while a handler of that     the delivery context of that client, right after     1, 2
+ *       client runs (this one or another)         the handler
+ *
+ *   1  bird_client_wait, _flush and _close (of any client): BIRD_ERR_CALLBACK. bird_queue_drain and _dispatch of the queue, and
+ *      bird_loop_run_once of the loop, that this thread is inside of: BIRD_ERR_BUSY. bird_client_destroy() waits for no handler.
+ *   2  Every call on the client: BIRD_ERR_HANDLE. Every call on its channels but bird_channel_release(): BIRD_ERR_CLOSED.
+ *   All other calls do there what they do anywhere.
+ *   Blocking in a callback holds up: THREAD, the client and one thread of the pool; QUEUE, the dispatch; LOOP, every client of the reactor
+ *   or loop, their pings, and who destroys one of them.
+ *   Threads of the library block all signals. None runs before the first bird_client_connect(), none after the last client but one that
+ *   destroyed it in a handler and returns from there, and a "bird-resolver" that a silent name server holds up.
  */
 #ifndef BIRDREALTIME_H
 #define BIRDREALTIME_H
@@ -221,8 +238,8 @@ bird_status bird_options_set_tag(bird_options *options, uint64_t tag);
 
 /* Creates a client in state initialized; no thread, no socket yet. BIRD_ERR_VALUE with the option's name in the error's field. */
 bird_status bird_client_create(bird_options *options, bird_client **client, bird_error **error);
-/* Ends the client at once: closes the socket, waits for handlers that are running (not when called from one of them), never for
-   the network; runs the destructors left. No record and no call comes after it. NULL is fine. */
+/* Ends the client at once: closes the socket, waits for a handler of the client that is running (not when called from a handler), never
+   for the network; runs the destructors left. No record and no call of a handler begins after it. NULL is fine. */
 bird_status bird_client_destroy(bird_client *client);
 /* Opens a connection, now if one is only planned; that needs no permission. No effect when connecting or connected. */
 bird_status bird_client_connect(bird_client *client, bird_error **error);

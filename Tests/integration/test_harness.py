@@ -57,6 +57,12 @@ def test_every_function_of_the_header_is_used() -> None:
     assert used == declared
 
 
+@pytest.mark.parametrize("source", ["cases_threads.c"])
+def test_every_function_of_the_header_is_called_in(source: str) -> None:
+    called = re.findall(r"^(?:[A-Z]+_)?CALL\((\w+)", (ROOT / "Tests/CHarness" / source).read_text(), re.MULTILINE)
+    assert sorted(called) == output(ROOT / "scripts/header-functions", HEADER).split()
+
+
 def test_every_option_of_the_header_is_tried() -> None:
     comment = HEADER.read_text().partition("OPTION KEYS")[2].partition("*/")[0]
     rows = re.findall(r"^ \*   ([a-z_]+(?:, [a-z_]+)*) \((?:text|bool|int)", comment, re.MULTILINE)

@@ -290,7 +290,7 @@ package final class Client: @unchecked Sendable {
         guard let loop, loop.isCallerOwner else {
             return lock.withLock { lock.wait(timeoutMs: timeoutMs, until: isDone) }
         }
-        let deadline = timeoutMs < 0 ? nil : System.now() + timeoutMs
+        let deadline = timeoutMs < 0 ? nil : System.now() + min(timeoutMs, System.waitMsMax)
         while !lock.withLock(isDone) {
             let left = deadline.map { $0 - System.now() } ?? -1
             if deadline != nil, left <= 0 { return false }
@@ -531,13 +531,13 @@ package final class Client: @unchecked Sendable {
     }
 
     func leaveDelivery() {
-        birdlinux_callback_depth_add(-1)
         let finishes = lock.withLock { () -> Bool in
             deliveryThread = nil
             lock.signalAll()
             return finishesAfterDelivery
         }
         if finishes { finish() }
+        birdlinux_callback_depth_add(-1)
     }
 
     /// From the consumer.
@@ -561,21 +561,24 @@ package final class Client: @unchecked Sendable {
             return self.reactor
         }
         guard Handles.release(handle, .client) else { return false }
-        if let reactor, !reactor.end(self) {
-            // Its own handler on the reactor: the driver finishes when the handler has returned.
-            lock.withLock { finishesOnReactor = true }
-            return true
+        // Handlers that waited for each other's end would wait for ever.
+        let mayWait = birdlinux_callback_depth() == 0
+        switch reactor?.end(self, mayWait: mayWait) {
+        case .done, nil: finishAfterDelivery(mayWait: mayWait)
+        case .afterHandler: lock.withLock { finishesOnReactor = true }
+        case .laterInRound: break
         }
-        let isInOwnHandler = lock.withLock { () -> Bool in
-            if let thread = deliveryThread, pthread_equal(thread, pthread_self()) != 0 {
-                finishesAfterDelivery = true
-                return true
-            }
-            _ = lock.wait(timeoutMs: -1) { deliveryThread == nil }
-            return false
-        }
-        if !isInOwnHandler { finish() }
         return true
+    }
+
+    /// Finishes now or, if a handler is running on another thread or below this call and may not be waited for, right after it.
+    func finishAfterDelivery(mayWait: Bool) {
+        let isDelivering = lock.withLock { () -> Bool in
+            if mayWait { _ = lock.wait(timeoutMs: -1) { deliveryThread == nil } }
+            finishesAfterDelivery = deliveryThread != nil
+            return finishesAfterDelivery
+        }
+        if !isDelivering { finish() }
     }
 
     /// Destroyed by its own handler in LOOP mode: whoever runs on the reactor finishes.

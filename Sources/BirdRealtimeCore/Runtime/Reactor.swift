@@ -37,14 +37,26 @@ final class Reactor: @unchecked Sendable {
     private let wakeFD: Int32
     /// Host-driven: the thread that works on the reactor now.
     private var runner: pthread_t?
-    /// Host-driven: threads that want it for a moment, between two rounds.
+    /// Host-driven: threads that want it for a moment, between two rounds, and whether one of them is the runner.
     private var visitors = 0
+    private var isVisited = false
+    /// Host-driven: `nextWork` at the end of the last round, in milliseconds.
+    private let planned = Atomic<Int64>(Instant.distantFuture.milliseconds)
     /// Host-driven: who created it, or ran it last.
     private var owner = pthread_self()
 
     private struct Ending {
         var client: Client
-        var waiter: Waiter
+        /// nil: nobody waits, and whoever runs the round finishes the client.
+        var waiter: Waiter?
+    }
+
+    enum End {
+        case done
+        /// A handler of the client is below this call: the driver finishes the client after it.
+        case afterHandler
+        /// Whoever runs the loop finishes the client.
+        case laterInRound
     }
 
     // Reactor thread.
@@ -176,27 +188,26 @@ final class Reactor: @unchecked Sendable {
         wake()
     }
 
-    /// Ends a client's driver. False: called from the client's own handler; the driver ends the client after it.
-    func end(_ client: Client) -> Bool {
+    /// Ends a client's driver. `mayWait` false, in a handler: does not wait for handlers that another thread runs on a host-driven loop,
+    /// since they may wait for this one; a reactor with a thread of its own waits for nobody.
+    func end(_ client: Client, mayWait: Bool) -> End {
         if isOnThread {
-            guard let driver = drivers[ObjectIdentifier(client)] else { return true }
-            if driver.isInHandler {
-                return false
-            }
+            guard let driver = drivers[ObjectIdentifier(client)] else { return .done }
+            if driver.isInHandler { return .afterHandler }
             remove(driver)
-            return true
+            return .done
         }
         if isHostDriven {
-            visit {
+            let isDone = visit(unlessRunning: mayWait ? nil : Ending(client: client, waiter: nil)) {
                 if let driver = drivers[ObjectIdentifier(client)] { remove(driver) }
             }
-            return true
+            return isDone ? .done : .laterInRound
         }
         let waiter = Waiter(client.lock)
         monitor.withLock { endings.append(Ending(client: client, waiter: waiter)) }
         wake()
         client.lock.withLock { _ = client.lock.wait(timeoutMs: -1) { waiter.isDone } }
-        return true
+        return .done
     }
 
     func wake() { System.signalEventFD(wakeFD) }
@@ -223,58 +234,74 @@ final class Reactor: @unchecked Sendable {
         try monitor.withLock { () throws(Fault) in
             let me = pthread_self()
             if let runner, pthread_equal(runner, me) != 0 { throw Self.busy }
-            // What another thread does between two rounds is short.
-            _ = monitor.wait(timeoutMs: -1) { visitors == 0 }
+            // What a visitor does is short.
+            _ = monitor.wait(timeoutMs: -1) { visitors == 0 || (runner != nil && !isVisited) }
             guard runner == nil else { throw Self.busy }
             runner = me
             owner = me
         }
         birdlinux_callback_depth_add(1)
-        round(timeoutMs: timeoutMs)
+        var wait = timeoutMs
+        repeat {
+            round(timeoutMs: wait)
+            wait = 0
+        } while !isInherited && !leaveUnlessEndings()
         guard !isInherited else {
             throw Fault(BIRD_ERR_FORKED, .argument, field: "loop", "The loop belongs to the parent process.")
         }
         birdlinux_callback_depth_add(-1)
-        leave()
+    }
+
+    /// What was left to this round is done in it.
+    private func leaveUnlessEndings() -> Bool {
+        monitor.withLock {
+            guard endings.isEmpty else { return false }
+            runner = nil
+            monitor.signalAll()
+            return true
+        }
     }
 
     private static let busy = Fault(
         BIRD_ERR_BUSY, .argument, field: "loop", "The loop is being run, by another thread or by the caller itself.",
         isRetriable: true)
 
-    private func leave() {
-        monitor.withLock {
-            runner = nil
-            monitor.signalAll()
-        }
-    }
-
-    /// Does something on the reactor between two rounds. Not from one of its handlers.
-    private func visit(_ work: () -> Void) {
-        monitor.withLock {
-            visitors += 1
+    /// Does something on the reactor between two rounds. Not from one of its handlers. With an ending nothing is waited for: while a thread
+    /// runs a round the ending is left to that round, and the work is not done (false).
+    @discardableResult
+    private func visit(unlessRunning ending: Ending? = nil, _ work: () -> Void) -> Bool {
+        let isMine = monitor.withLock { () -> Bool in
             if runner != nil { wake() }
+            if let ending, runner != nil, !isVisited {
+                endings.append(ending)
+                return false
+            }
+            visitors += 1
             _ = monitor.wait(timeoutMs: -1) { runner == nil }
             runner = pthread_self()
+            isVisited = true
+            return true
         }
+        guard isMine else { return false }
         safePoint.beginWork()
         now = System.now()
         work()
         armTimer()
         safePoint.endWork()
-        monitor.withLock { visitors -= 1 }
-        leave()
+        monitor.withLock {
+            visitors -= 1
+            isVisited = false
+            runner = nil
+            monitor.signalAll()
+        }
+        return true
     }
 
-    /// How long nothing has to be done if nothing comes from outside; nil: for ever.
+    /// How long nothing has to be done if nothing comes from outside; nil: for ever. As of the last round if another thread runs one.
     func idleMs() -> Int64? {
-        var idle: Int64?
-        let read = {
-            let hasWork = self.monitor.withLock { !self.scheduled.isEmpty || !self.completions.isEmpty }
-            idle = hasWork || !self.resumable.isEmpty ? 0 : self.timers.next.map { max(0, $0 - System.now()) }
-        }
-        if isOnThread { read() } else { visit(read) }
-        return idle
+        if monitor.withLock({ !scheduled.isEmpty || !completions.isEmpty }) { return 0 }
+        let next = isOnThread ? nextWork : Instant(milliseconds: planned.load(ordering: .relaxed))
+        return next == .distantFuture ? nil : max(0, next - System.now())
     }
 
     /// No thread works on it.
@@ -331,12 +358,20 @@ final class Reactor: @unchecked Sendable {
     /// Makes the timer fd readable when the next timer is due, or before: it is not moved back, since a wake-up too many costs less than
     /// a system call for each deadline that moves.
     private func armTimer() {
-        // A host that only polls the fd has to learn that there is something left to do.
-        let next = isHostDriven && !resumable.isEmpty ? now : timers.next
-        guard let next, timerDue.map({ next < $0 }) ?? true else { return }
+        let next: Instant
+        if isHostDriven {
+            next = nextWork
+            planned.store(next.milliseconds, ordering: .relaxed)
+        } else {
+            next = timers.next ?? .distantFuture
+        }
+        guard next < timerDue ?? .distantFuture else { return }
         timerDue = next
         System.arm(timerFD, at: next)
     }
+
+    /// A host that only polls the fd has to learn that there is something left to do.
+    private var nextWork: Instant { resumable.isEmpty ? timers.next ?? .distantFuture : now }
 
     private func runResumable() {
         guard !resumable.isEmpty else { return }
@@ -374,7 +409,11 @@ final class Reactor: @unchecked Sendable {
         }
         for ending in all {
             if let driver = drivers[ObjectIdentifier(ending.client)] { remove(driver) }
-            ending.waiter.finish()
+            if let waiter = ending.waiter {
+                waiter.finish()
+            } else {
+                ending.client.finishAfterDelivery(mayWait: false)
+            }
         }
     }
 

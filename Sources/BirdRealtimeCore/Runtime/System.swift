@@ -18,11 +18,14 @@ enum System {
         return Instant(milliseconds: Int64(time.tv_sec) &* 1_000 &+ Int64(time.tv_nsec) / 1_000_000)
     }
 
+    /// Longer waits are as good as endless, and would overflow.
+    static let waitMsMax: Int64 = 1_000_000_000_000
+
     /// A CLOCK_MONOTONIC time `ms` from now, for condition variables.
     static func monotonicDeadline(afterMs ms: Int64) -> timespec {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
-        let bounded = min(max(ms, 0), 1_000_000_000_000)
+        let bounded = min(max(ms, 0), waitMsMax)
         time.tv_sec += Int(bounded / 1_000)
         time.tv_nsec += Int(bounded % 1_000) * 1_000_000
         if time.tv_nsec >= 1_000_000_000 {

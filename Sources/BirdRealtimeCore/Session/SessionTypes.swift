@@ -2,6 +2,8 @@
 package struct Instant: Comparable, Hashable, Sendable {
     package var milliseconds: Int64
 
+    package static let distantFuture = Instant(milliseconds: .max)
+
     package init(milliseconds: Int64) {
         self.milliseconds = milliseconds
     }
