@@ -26,11 +26,11 @@ final class Connector {
 
     /// Starts an attempt. `upgrade` are the first bytes to send; `done` comes once, unless the attempt is cancelled.
     func connect(
-        _ address: Edge, _ options: ClientOptions, upgrade: [UInt8], step: @escaping (String) -> Void,
+        _ address: Edge, _ options: ClientOptions, upgrade: [UInt8],
         _ done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
     ) -> ConnectAttempt {
         let attempt = ConnectAttempt(
-            address: address, options: options, upgrade: upgrade, connector: self, step: step, done: done)
+            address: address, options: options, upgrade: upgrade, connector: self, done: done)
         attempt.resolve(on: reactor)
         return attempt
     }
@@ -49,25 +49,25 @@ final class ConnectAttempt {
     private let options: ClientOptions
     private let upgrade: [UInt8]
     private let connector: Connector
-    private let proxy: ProxyChoice
-    private let step: (String) -> Void
+    private let route: Route
     private var done: ((Result<(stream: Stream, sent: Int), Fault>) -> Void)?
     private var ticket: Resolver.Ticket?
     private var transfer: ConnectTransfer?
 
     fileprivate init(
         address: Edge, options: ClientOptions, upgrade: [UInt8], connector: Connector,
-        step: @escaping (String) -> Void,
         done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
     ) {
         self.address = address
         self.options = options
         self.upgrade = upgrade
         self.connector = connector
-        self.step = step
         self.done = done
-        proxy = ProxyChoice(options: options, host: address.host, isSecure: address.usesTLS)
+        route = Route(host: address.host, port: address.port, isSecure: address.usesTLS, options: options)
     }
+
+    /// What the attempt is waiting for.
+    var step: String { transfer.map(route.step(of:)) ?? "resolve" }
 
     func cancel() {
         done = nil
@@ -90,11 +90,9 @@ final class ConnectAttempt {
     }
 
     fileprivate func resolve(on reactor: Reactor) {
-        ticket = proxy.resolve(
+        ticket = route.proxy.resolve(
             host: address.host, port: address.port, address: options.address, on: reactor
-        ) { [step] in
-            step("resolve")
-        } _: { [weak self] answer in
+        ) { [weak self] answer in
             guard let self else { return }
             ticket = nil
             switch answer {
@@ -105,7 +103,6 @@ final class ConnectAttempt {
     }
 
     private func start(resolved: [String]) {
-        step(proxy.isProxied ? "proxy" : "connect")
         guard let transfer = ConnectTransfer(), let shard = connector.shard() else {
             finish(
                 .failure(
@@ -118,9 +115,7 @@ final class ConnectAttempt {
         transfer.set(CURLOPT_TCP_NODELAY, 1)
         // The session has the deadline of the whole attempt; this one only keeps a transfer from lying about for ever.
         transfer.set(CURLOPT_CONNECTTIMEOUT_MS, Int(options.session.connectTimeoutMs))
-        proxy.apply(to: transfer)
-        TrustSettings.apply(options, to: transfer)
-        if !resolved.isEmpty { transfer.set(CURLOPT_RESOLVE, list: resolved) }
+        route.apply(to: transfer, resolved: resolved)
         transfer.onFinished = { [weak self] code in self?.connected(code) }
         self.transfer = transfer
         if !shard.add(transfer) {
@@ -134,9 +129,7 @@ final class ConnectAttempt {
         guard let transfer else { return }
         self.transfer = nil
         guard code == CURLE_OK else {
-            let fault = CurlGlobal.fault(
-                code, detail: transfer.detail, to: "No connection to \(address.host):\(address.port)",
-                isProxied: proxy.isProxied, httpConnectStatus: transfer.proxyStatus)
+            let fault = route.fault(code, of: transfer, "No connection to \(address.host):\(address.port)")
             transfer.cleanUp()
             finish(.failure(fault))
             return

@@ -44,7 +44,11 @@ class CurlTransfer {
     func disown() { isCleanedUp = true }
 
     var handle: UnsafeMutableRawPointer { UnsafeMutableRawPointer(easy) }
-    var detail: String { String(cString: errorText) }
+
+    /// What went wrong, in libcurl's words.
+    func words(for code: CURLcode) -> String {
+        errorText.pointee == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: errorText)
+    }
 
     func set(_ option: CURLoption, _ value: Int) { _ = birdcurl_set_long(handle, option, value) }
     func set(_ option: CURLoption, _ value: String) { _ = birdcurl_set_string(handle, option, value) }
@@ -63,6 +67,13 @@ class CurlTransfer {
         var status = 0
         _ = birdcurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE, &status)
         return Int32(clamping: status)
+    }
+
+    /// There is a TCP connection, to the server or to the proxy.
+    var hasSocketConnected: Bool {
+        var microseconds: curl_off_t = 0
+        _ = birdcurl_get_offset(handle, CURLINFO_CONNECT_TIME_T, &microseconds)
+        return microseconds > 0
     }
 
     /// The transfer is over; it has not been removed yet.

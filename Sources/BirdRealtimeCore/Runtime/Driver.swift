@@ -100,7 +100,10 @@ final class Driver {
             }
             connection.becameIdle()
         }
-        if let deadline = session.nextDeadline, deadline <= now { feed(.timer) }
+        if let deadline = session.nextDeadline, deadline <= now {
+            if case (let id, let attempt?)? = attempt { feed(.transportStep(id, attempt.step)) }
+            feed(.timer)
+        }
         settle(now)
     }
 
@@ -251,9 +254,7 @@ final class Driver {
         let upgrade = UpgradeRequest.bytes(
             host: edge.hostHeader, path: edge.path, key: key, userAgent: Library.userAgent)
         attempt = (id, nil)
-        let started = reactor.connector.connect(edge, client.options, upgrade: upgrade) { [weak self] step in
-            self?.feed(.transportStep(id, step))
-        } _: { [weak self] result in
+        let started = reactor.connector.connect(edge, client.options, upgrade: upgrade) { [weak self] result in
             self?.attemptEnded(id, result, key: key, upgrade: upgrade)
         }
         if attempt?.id == id { attempt?.attempt = started }

@@ -72,7 +72,7 @@ final class HTTPPost {
     private let headers: HTTPHeaders
     private let options: ClientOptions
     private let posts: HTTPPosts
-    private let proxy: ProxyChoice
+    private let route: Route
     private var done: ((Result<HTTPAnswer, Fault>) -> Void)?
     private var ticket: Resolver.Ticket?
     private var transfer: PostTransfer?
@@ -88,7 +88,7 @@ final class HTTPPost {
         self.options = options
         self.posts = posts
         self.done = done
-        proxy = ProxyChoice(options: options, host: url.host, isSecure: url.isSecure)
+        route = Route(host: url.host, port: url.port, isSecure: url.isSecure, options: options)
     }
 
     fileprivate var isOver: Bool { done == nil }
@@ -112,8 +112,7 @@ final class HTTPPost {
     }
 
     fileprivate func resolve(on reactor: Reactor) {
-        ticket = proxy.resolve(host: url.host, port: url.port, address: nil, on: reactor) {
-        } _: { [weak self] answer in
+        ticket = route.proxy.resolve(host: url.host, port: url.port, address: nil, on: reactor) { [weak self] answer in
             guard let self else { return }
             ticket = nil
             switch answer {
@@ -144,9 +143,7 @@ final class HTTPPost {
             CURLOPT_HTTPHEADER,
             list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + given)
         _ = body.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) }
-        proxy.apply(to: transfer)
-        TrustSettings.apply(options, to: transfer)
-        if !resolved.isEmpty { transfer.set(CURLOPT_RESOLVE, list: resolved) }
+        route.apply(to: transfer, resolved: resolved)
         transfer.onFinished = { [weak self] code in self?.ended(code) }
         self.transfer = transfer
         if !posts.add(transfer) {
@@ -159,11 +156,7 @@ final class HTTPPost {
     private func ended(_ code: CURLcode) {
         guard let transfer else { return }
         guard code == CURLE_OK else {
-            var fault = CurlGlobal.fault(
-                code,
-                detail: transfer.isTooLarge
-                    ? "the answer is larger than \(HTTPPosts.bodyBytesMax) bytes" : transfer.detail,
-                to: "No answer from \(url.text)", isProxied: proxy.isProxied, httpConnectStatus: transfer.proxyStatus)
+            var fault = route.fault(code, of: transfer, "No answer from \(url.text)")
             fault.area = .authorization
             finish(.failure(fault))
             return
@@ -207,6 +200,10 @@ private final class PostTransfer: CurlTransfer {
     }
 
     override func finished(_ code: CURLcode) { onFinished?(code) }
+
+    override func words(for code: CURLcode) -> String {
+        isTooLarge ? "the answer is larger than \(HTTPPosts.bodyBytesMax) bytes" : super.words(for: code)
+    }
 
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard body.count + bytes.count <= HTTPPosts.bodyBytesMax else {

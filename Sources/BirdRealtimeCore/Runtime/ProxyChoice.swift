@@ -78,9 +78,9 @@ enum ProxyChoice: Equatable, Sendable {
 extension ProxyChoice {
     /// What libcurl must know so that it never resolves a name itself: entries for CURLOPT_RESOLVE, none for a literal address. For a
     /// proxied connection it is the proxy that is looked up. `address` is used instead of looking `host` up. The answer comes at once, or
-    /// later on the reactor thread after `willLookUp`.
+    /// later on the reactor thread.
     func resolve(
-        host: String, port: UInt16, address: String?, on reactor: Reactor, willLookUp: () -> Void,
+        host: String, port: UInt16, address: String?, on reactor: Reactor,
         _ answer: @escaping (Result<[String], Fault>) -> Void
     ) -> Resolver.Ticket? {
         let (name, namePort) =
@@ -96,7 +96,6 @@ extension ProxyChoice {
             answer(.success([]))
             return nil
         }
-        willLookUp()
         return Resolver.resolve(name, on: reactor) { result in
             answer(result.map { [Self.entry(name, namePort, $0)] })
         }

@@ -16,6 +16,7 @@ CURLcode birdcurl_set_write(CURL *easy, birdcurl_data_function function, void *u
 CURLcode birdcurl_set_header(CURL *easy, birdcurl_data_function function, void *user_data);
 
 CURLcode birdcurl_get_long(CURL *easy, CURLINFO info, long *value);
+CURLcode birdcurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value);
 CURLcode birdcurl_get_socket(CURL *easy, curl_socket_t *value);
 CURLcode birdcurl_get_pointer(CURL *easy, CURLINFO info, void **value);
 
