@@ -18,11 +18,12 @@ export BIRDREALTIME_LIBRARY := $(CURDIR)/build/lib/libbirdrealtime.so
 C := build/c
 EXAMPLES := $(patsubst examples/c/%.c,$(C)/%,$(wildcard examples/c/*.c))
 HARNESS := $(C)/harness $(C)/client_script
+SCALE := $(C)/scale $(C)/scale_edge
 BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
 BENCH_CLIENTS := $(addprefix $(C)/,client_loop client_queue)
-PROGRAMS := $(EXAMPLES) $(HARNESS) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so
+PROGRAMS := $(EXAMPLES) $(HARNESS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so
 
-.PHONY: all help setup library programs demo test lint format bench install clean
+.PHONY: all help setup library programs demo test lint format bench scale install clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -63,6 +64,9 @@ format: setup ## bring all source text into form
 bench: programs ## measure against the limits of this machine; QUICK=1 takes less than two minutes
 	@$(VENV)/python Benchmarks/run.py $(if $(QUICK),--quick)
 
+scale: programs ## measure ten thousand clients in one process, with restarts of their servers; about three minutes
+	@$(VENV)/python Tests/integration/scale.py
+
 install: all ## install below PREFIX (/usr/local); for packages also LIBDIR and DESTDIR
 	@echo "install: $(DESTDIR)$(PREFIX)"
 	@scripts/install-library "$(DESTDIR)" "$(PREFIX)" "$(LIBDIR)"
@@ -72,7 +76,7 @@ clean: ## remove all that was built, and the Python environment
 	@rm -rf build .build
 
 # A program needs compiling again when the header has changed, not when the library has.
-$(EXAMPLES) $(HARNESS) $(BENCH_CLIENTS): include/birdrealtime.h | library
+$(EXAMPLES) $(HARNESS) $(C)/scale $(BENCH_CLIENTS): include/birdrealtime.h | library
 
 $(C):
 	@mkdir -p $@
@@ -84,6 +88,12 @@ $(C)/harness: $(wildcard Tests/CHarness/*.c)
 $(C)/client_script: $(wildcard Tests/CHarness/script/*.c)
 $(HARNESS): $(wildcard Tests/CHarness/*.h Tests/CHarness/script/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS)
+
+$(C)/scale_edge: Tests/Scale/edge.c Benchmarks/server_side.h Benchmarks/accept_key.h | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $<
+
+$(C)/scale: $(filter-out Tests/Scale/edge.c,$(wildcard Tests/Scale/*.c)) Tests/Scale/scale.h | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS) -lm
 
 $(BENCH_CLIENTS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)

@@ -19,12 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "accept_key.h"
+#include "server_side.h"
 
 enum {
     DATA_BYTES_MIN = 16,
@@ -34,8 +33,6 @@ enum {
     REPLY_BYTES_MAX = 8 * 1024,
     READY_MAX = 64,
 };
-
-enum { OPCODE_TEXT = 1, OPCODE_CLOSE = 8, OPCODE_PING = 9, OPCODE_PONG = 10 };
 
 /* Whole frames, all of one size. */
 struct block {
@@ -72,15 +69,6 @@ static void fail(const char *what) {
 }
 
 /* ---- frames ---- */
-
-static size_t put_header(char *at, int opcode, size_t payload_bytes) {
-    at[0] = (char)(0x80 | opcode);
-    int extended_bytes = payload_bytes < 126 ? 0 : payload_bytes <= UINT16_MAX ? 2 : 8;
-    at[1] = (char)(extended_bytes == 0 ? payload_bytes : extended_bytes == 2 ? 126 : 127);
-    for (int i = 0; i < extended_bytes; i++)
-        at[2 + i] = (char)((uint64_t)payload_bytes >> (8 * (extended_bytes - 1 - i)));
-    return 2 + (size_t)extended_bytes;
-}
 
 /* The JSON text that a handler sees: exactly `bytes` long. */
 static char *make_data(size_t bytes, bool is_dense) {
@@ -157,52 +145,39 @@ static bool add_text(struct connection *connection, const char *text) {
     return add_frame(connection, OPCODE_TEXT, text, strlen(text));
 }
 
+static void drop_input(struct connection *connection, size_t length) {
+    connection->input_length -= length;
+    memmove(connection->input, connection->input + length, connection->input_length);
+}
+
 /* Consumes the request once it is whole. False: not a WebSocket upgrade. */
 static bool read_upgrade(struct connection *connection) {
-    static const char key_name[] = "\r\nSec-WebSocket-Key:";
+    char answer[UPGRADE_ANSWER_BYTES_MAX];
     connection->input[connection->input_length] = '\0';
-    char *end = strstr(connection->input, "\r\n\r\n");
-    if (end == NULL)
-        return true;
-    char *key = strcasestr(connection->input, key_name);
-    if (key == NULL || key > end)
-        return false;
-    key += sizeof key_name - 1;
-    key += strspn(key, " ");
-    if (end - key < KEY_LENGTH)
-        return false;
-
-    char accept[ACCEPT_LENGTH + 1];
-    accept_for_key(key, accept);
-    char response[256];
-    int length = snprintf(response, sizeof response,
-                          "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                          "Sec-WebSocket-Accept: %s\r\n\r\n",
-                          accept);
-    size_t used = (size_t)(end + 4 - connection->input);
-    memmove(connection->input, connection->input + used, connection->input_length - used);
-    connection->input_length -= used;
+    ssize_t length = answer_upgrade(connection->input, answer);
+    if (length <= 0)
+        return length == 0;
+    drop_input(connection, (size_t)length);
     connection->upgraded = true;
-    return add_reply(connection, response, (size_t)length) &&
+    return add_reply(connection, answer, strlen(answer)) &&
            add_text(connection, "{\"event\":\"bird:connection_established\",\"data\":"
                                 "\"{\\\"connection_id\\\":\\\"1.1\\\",\\\"activity_timeout\\\":120}\"}");
 }
 
 /* The subscribes of a benchmark are those of one of our clients: compact JSON, a name without escapes. */
 static bool handle_text(struct connection *connection, const struct server *server, const char *text) {
-    static const char channel_key[] = "\"channel\":\"";
     if (strstr(text, "\"event\":\"bird:ping\"") != NULL)
         return add_text(connection, "{\"event\":\"bird:pong\"}");
     if (strstr(text, "\"event\":\"bird:subscribe\"") == NULL)
         return true;
-    const char *name = strstr(text, channel_key);
+    size_t name_length;
+    const char *name = channel_in(text, &name_length);
     if (name == NULL)
         return false;
-    name += sizeof channel_key - 1;
     char answer[512];
     int length = snprintf(answer, sizeof answer,
                           "{\"event\":\"bird_internal:subscription_succeeded\",\"channel\":\"%.*s\",\"data\":\"{}\"}",
-                          (int)strcspn(name, "\""), name);
+                          (int)name_length, name);
     if ((size_t)length >= sizeof answer)
         return false;
     if (!connection->flooding) {
@@ -212,40 +187,24 @@ static bool handle_text(struct connection *connection, const struct server *serv
     return add_text(connection, answer);
 }
 
-/* Consumes one masked client frame. 1: done; 0: more input is needed; -1: the connection ends. */
+/* Consumes one client frame. 1: done; 0: more input is needed; -1: the connection ends. */
 static int read_frame(struct connection *connection, const struct server *server) {
-    unsigned char *input = (unsigned char *)connection->input;
-    if (connection->input_length < 2)
-        return 0;
-    size_t payload_bytes = input[1] & 0x7F;
-    size_t header_bytes = 6;
-    if (payload_bytes == 126) {
-        if (connection->input_length < 4)
-            return 0;
-        payload_bytes = (size_t)input[2] << 8 | input[3];
-        header_bytes = 8;
-    }
-    if ((input[1] & 0x80) == 0 || header_bytes + payload_bytes >= INPUT_BYTES_MAX)
-        return -1; /* unmasked, or longer than any frame of a benchmark client */
-    if (connection->input_length < header_bytes + payload_bytes)
-        return 0;
-
+    struct client_frame frame;
+    int found = next_client_frame(connection->input, connection->input_length, &frame);
+    if (found != 1)
+        return found;
     char payload[INPUT_BYTES_MAX];
-    for (size_t i = 0; i < payload_bytes; i++)
-        payload[i] = (char)(input[header_bytes + i] ^ input[header_bytes - 4 + i % 4]);
-    payload[payload_bytes] = '\0';
-    int opcode = input[0] & 0x0F;
-    size_t used = header_bytes + payload_bytes;
-    memmove(connection->input, connection->input + used, connection->input_length - used);
-    connection->input_length -= used;
+    memcpy(payload, frame.payload, frame.payload_bytes);
+    payload[frame.payload_bytes] = '\0';
+    drop_input(connection, frame.total_bytes);
 
     bool good = true;
-    if (opcode == OPCODE_TEXT)
+    if (frame.opcode == OPCODE_TEXT)
         good = handle_text(connection, server, payload);
-    else if (opcode == OPCODE_PING)
-        good = add_frame(connection, OPCODE_PONG, payload, payload_bytes);
-    else if (opcode == OPCODE_CLOSE) {
-        good = add_frame(connection, OPCODE_CLOSE, payload, payload_bytes < 2 ? 0 : 2);
+    else if (frame.opcode == OPCODE_PING)
+        good = add_frame(connection, OPCODE_PONG, payload, frame.payload_bytes);
+    else if (frame.opcode == OPCODE_CLOSE) {
+        good = add_frame(connection, OPCODE_CLOSE, payload, frame.payload_bytes < 2 ? 0 : 2);
         connection->closing = true;
     }
     return good ? 1 : -1;
