@@ -1,4 +1,7 @@
-"""Thousands of clients in one process: runs the scale program and judges what it measured. As a program: prints a table of full-size runs."""
+"""Thousands of clients in one process: runs the scale program and judges what it measured.
+
+As a program: full-size runs, and their figures as a table.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,7 @@ class Run:
 
 @contextmanager
 def reserved_ports(count: int) -> Iterator[list[int]]:
-    """Ports of 127.0.0.1 that nobody else gets, neither for a server nor for a connection, while an edge that wants to share them may come
-    and go."""
+    """Ports of 127.0.0.1 that nobody else gets, as a server or for a connection, while edges come and go on them."""
     with ExitStack() as stack:
         ports = []
         for _ in range(count):
@@ -53,7 +55,7 @@ def listed(values: Sequence[int]) -> str:
 
 def measure(run: Run, ca_file: Path | None = None, tls_ports: Sequence[int] = (), ports: Sequence[int] = ()) -> Any:
     """The figures of the scale program."""
-    command = [
+    command: list[str | Path] = [
         *(PROGRAMS / "scale", "--clients", str(run.clients), "--mode", run.mode, "--edge", PROGRAMS / "scale_edge"),
         *("--restarts", str(run.restarts), "--idle-ms", str(run.idle_ms), "--activity-s", str(run.activity_s)),
     ]
@@ -136,7 +138,7 @@ def make_certificate(directory: Path) -> tuple[Path, Path, Path]:
     """Key, certificate for 127.0.0.1, and a list of authorities as long as a system's that ends with it."""
     key, certificate, bundle = directory / "key.pem", directory / "certificate.pem", directory / "bundle.pem"
     subprocess.run(
-        [  # noqa: S607
+        [
             *(
                 "openssl",
                 "req",
@@ -189,8 +191,8 @@ def main() -> int:
         print("| " + " | ".join(cells) + " |")
         if number == 0:
             print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    for line in wrong:
-        print(f"WRONG: {line}")
+    for what in wrong:
+        print(f"WRONG: {what}")
     return 1 if wrong else 0
 
 
