@@ -7,6 +7,8 @@ client-close  data is the close code
 client-deaf   stops reading
 client-stream numbered events, as fast as they are taken, until client-stream-end; then their total
 others        ignored
+
+It is also an authorizer endpoint, which grants what is POSTed with `X-Token: open` and denies the rest.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from scripted_server import (
     dump,
     event,
     frame,
+    handshake,
     succeeded,
     text,
 )
@@ -76,8 +79,11 @@ class CommandEdge:
         self._connections.add(connection)
         # However a client goes away is none of the edge's business: the harness is the judge.
         with connection, contextlib.suppress(OSError, ValueError, AssertionError):
+            if connection.read_request().startswith(b"POST "):
+                _authorize(connection)
+                return
             number = next(self._ids)
-            connection.establish(f"{number}.{number * 7919}")
+            connection.send(connection.switching_protocols() + text(handshake(f"{number}.{number * 7919}")))
             while self._answer(connection, connection.read_frame()):
                 pass
         self._connections.discard(connection)
@@ -113,6 +119,12 @@ class CommandEdge:
         elif name == "client-reset":
             connection.reset()
         return name not in ("client-drop", "client-reset", "client-deaf")
+
+
+def _authorize(connection: Connection) -> None:
+    connection.read_body()
+    is_granted = b"\r\nx-token: open\r\n" in connection.request.lower()
+    connection.respond(200 if is_granted else 403, dump({"auth": "key:signature"}))
 
 
 def _stream(connection: Connection) -> None:

@@ -28,7 +28,6 @@ from bird_realtime import (
 from bird_realtime import _abi as abi
 
 FLAGS = ("allow_insecure", "flap_guard")
-AUTHORIZERS = ("authorizer", "member_authorizer")
 OK: dict[str, Any] = {"status": "BIRD_OK"}
 
 _output = threading.Lock()
@@ -56,16 +55,22 @@ class Script:
     def __init__(self, settings: Mapping[str, str]) -> None:
         options: dict[str, Any] = {}
         headers: dict[str, str] = {}
+        hooks = {
+            "authorizer": self.authorize,
+            "member_authorizer": self.authorize_member,
+            "header_provider": self.provide_headers,
+            "may_reconnect": self.may_reconnect,
+        }
         for key, value in settings.items():
             if key.startswith("header:"):
                 headers[key.removeprefix("header:")] = value
-            elif key in AUTHORIZERS:
-                options[key] = self.authorize if key == "authorizer" else self.authorize_member
+            elif key in hooks:
+                options[key] = hooks[key]
             elif key in FLAGS:
                 options[key] = value == "1"
             else:
                 options[key] = int(value) if key.endswith(("_ms", "_max")) else value
-        self.requests: list[queue.Queue[dict[str, str]]] = []
+        self.requests: list[queue.Queue[Any]] = []
         self.bird = BirdRealtime(auto_connect=False, auth_headers=headers, **options)
         self.channels: dict[str, Channel] = {}
         connection = self.bird.connection
@@ -119,20 +124,28 @@ class Script:
 
     # What the library asks
 
-    def authorize(self, channel_name: str, connection_id: str) -> dict[str, str]:
-        return self.ask("channel", channel_name, connection_id)
+    def authorize(self, channel_name: str, connection_id: str) -> Any:
+        return self.ask("channel", channel_name=channel_name, connection_id=connection_id)
 
-    def authorize_member(self, connection_id: str) -> dict[str, str]:
-        return self.ask("member", "", connection_id)
+    def authorize_member(self, connection_id: str) -> Any:
+        return self.ask("member", connection_id=connection_id)
 
-    def ask(self, asks: str, channel_name: str, connection_id: str) -> dict[str, str]:
-        answers: queue.Queue[dict[str, str]] = queue.Queue()
+    def provide_headers(self, endpoint: str) -> Any:
+        return self.ask("headers", headers_for=endpoint)
+
+    async def may_reconnect(self, attempt: int, cause: BirdRealtimeError) -> Any:
+        try:
+            return self.ask("reconnect", attempt=attempt, **error_fields(cause))
+        except AuthorizationError:
+            return False
+
+    def ask(self, asks: str, **question: object) -> Any:
+        answers: queue.Queue[Any] = queue.Queue()
         self.requests.append(answers)
-        number = len(self.requests) - 1
-        say(record="request", request=number, asks=asks, channel_name=channel_name, connection_id=connection_id)
+        say(record="request", request=len(self.requests) - 1, asks=asks, **question)
         answer = answers.get()
-        if "refusal" in answer:
-            raise AuthorizationError(answer["refusal"], retriable=answer["retriable"] != "0")
+        if isinstance(answer, Exception):
+            raise answer
         return answer
 
     # Commands
@@ -141,8 +154,14 @@ class Script:
         answer = {"auth": auth} if member_data is None else {"auth": auth, "member_data": member_data}
         self.requests[int(request)].put(answer)
 
+    def headers(self, request: str, name: str, value: str) -> None:
+        self.requests[int(request)].put({name: value})
+
+    def proceed(self, request: str, delay_ms: str) -> None:
+        self.requests[int(request)].put(int(delay_ms) / 1000)
+
     def refuse(self, request: str, retriable: str, message: str) -> None:
-        self.requests[int(request)].put({"refusal": message, "retriable": retriable})
+        self.requests[int(request)].put(AuthorizationError(message, retriable=retriable != "0"))
 
     def connect(self) -> None:
         self.bird.connect()

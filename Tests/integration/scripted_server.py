@@ -145,10 +145,13 @@ class Connection:
     def read_post(self) -> tuple[str, Any]:
         """A whole POST: its head, and its body as JSON."""
         head = self.read_request().decode()
-        length = re.search(r"\r\nContent-Length: (\d+)\r\n", head, re.IGNORECASE)
-        assert length, head
-        body = self._take(int(length[1]), time.monotonic() + self.patience_s)
-        return head, json.loads(body)
+        return head, self.read_body()
+
+    def read_body(self) -> Any:
+        """What follows the request's head, as JSON."""
+        length = re.search(rb"\r\nContent-Length: (\d+)\r\n", self.request, re.IGNORECASE)
+        assert length, self.request
+        return json.loads(self._take(int(length[1]), time.monotonic() + self.patience_s))
 
     def respond(self, status: int, body: str | bytes = b"", **headers: str) -> None:
         """A whole HTTP response, and the end of the connection. An underscore in a header name stands for a hyphen."""
