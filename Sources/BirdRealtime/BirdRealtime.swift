@@ -37,9 +37,8 @@ public final class BirdRealtime: Sendable {
         let signins = signins
         observe(BIRD_RECORD_COMPLETION) { signins.complete($0) }
         observe(BIRD_RECORD_SIGNED_IN) { signins.last = Member(memberData: $0.payload) }
-        if let authorizers = Authorizers(options) {
-            observe(BIRD_RECORD_REQUEST) { authorizers.answer($0) }
-        }
+        let requests = Requests(options)
+        observe(BIRD_RECORD_REQUEST) { requests.answer($0) }
         if options.autoConnect { connect() }
     }
 

@@ -16,6 +16,8 @@ public struct BirdRealtimeOptions: Sendable {
     public var authEndpoint: URL?
     /// Headers of the POSTs to both endpoints. Their values never appear in messages.
     public var authHeaders: [String: String]
+    /// Is asked for more headers before each of these POSTs.
+    public var headerProvider: HeaderProvider?
     /// Authorizes channels in place of `authEndpoint`.
     public var authorizer: ChannelAuthorizer?
     /// Authorizes `signin()`: is POSTed `connection_id`, answers `auth` and `member_data`.
@@ -35,6 +37,8 @@ public struct BirdRealtimeOptions: Sendable {
     public var pongTimeout: TimeInterval?
     /// Seconds from the start of an attempt to the handshake.
     public var connectTimeout: TimeInterval?
+    /// Is asked before each attempt to reconnect that the client has planned, and may put it off or skip it.
+    public var mayReconnect: ReconnectDecider?
     /// A file of CA certificates (PEM) to trust instead of the system's.
     public var caFile: String?
     /// An http://, socks5:// or socks5h:// URL; "" is none, nil is what the environment says.
@@ -45,10 +49,12 @@ public struct BirdRealtimeOptions: Sendable {
 
     public init(
         appKey: String, region: String? = nil, wsHost: String? = nil, authEndpoint: URL? = nil,
-        authHeaders: [String: String] = [:], authorizer: ChannelAuthorizer? = nil, memberAuthEndpoint: URL? = nil,
+        authHeaders: [String: String] = [:], headerProvider: HeaderProvider? = nil,
+        authorizer: ChannelAuthorizer? = nil, memberAuthEndpoint: URL? = nil,
         memberAuthorizer: MemberAuthorizer? = nil, allowInsecure: Bool = false, deliveryQueue: DispatchQueue = .main,
         autoConnect: Bool = true, activityTimeout: TimeInterval? = nil, pongTimeout: TimeInterval? = nil,
-        connectTimeout: TimeInterval? = nil, caFile: String? = nil, proxy: String? = nil,
+        connectTimeout: TimeInterval? = nil, mayReconnect: ReconnectDecider? = nil, caFile: String? = nil,
+        proxy: String? = nil,
         settings: [String: String] = [:]
     ) {
         self.appKey = appKey
@@ -56,6 +62,7 @@ public struct BirdRealtimeOptions: Sendable {
         self.wsHost = wsHost
         self.authEndpoint = authEndpoint
         self.authHeaders = authHeaders
+        self.headerProvider = headerProvider
         self.authorizer = authorizer
         self.memberAuthEndpoint = memberAuthEndpoint
         self.memberAuthorizer = memberAuthorizer
@@ -65,6 +72,7 @@ public struct BirdRealtimeOptions: Sendable {
         self.activityTimeout = activityTimeout
         self.pongTimeout = pongTimeout
         self.connectTimeout = connectTimeout
+        self.mayReconnect = mayReconnect
         self.caFile = caFile
         self.proxy = proxy
         self.settings = settings
@@ -91,6 +99,8 @@ public struct BirdRealtimeOptions: Sendable {
         for (name, value) in authHeaders.sorted(by: { $0.key < $1.key }) { try core.setAuthHeader(name, value) }
         core.asksAuthorizer = authorizer != nil
         core.asksMemberAuthorizer = memberAuthorizer != nil
+        core.asksForHeaders = headerProvider != nil
+        core.session.asksBeforeReconnect = mayReconnect != nil
         core.delivery = .queue
         core.queue = queue
         core.records = ClientOptions.everyRecordKind

@@ -6,12 +6,14 @@ import Synchronization
 ///
 ///     swift-script APP_KEY WS_HOST [KEY=VALUE]...
 ///
-/// KEY is auth, member_auth (endpoints), authorizer (any value: closures that ask by a line), or an option key of birdrealtime.h.
+/// KEY is auth, member_auth (endpoints), authorizer, headers, may_reconnect (any value: closures that ask by a line), or an option key
+/// of birdrealtime.h.
 ///
 ///     subscribe CHANNEL | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin | member
 ///     connect | disconnect | close | release | state | statistics | roster CHANNEL
 ///     block | unblock                                    holds the delivery queue up
 ///     grant WHAT AUTH [MEMBER_DATA] | refuse WHAT MESSAGE | fail WHAT MESSAGE       WHAT: a channel, or "signin"
+///     grant headers TOKEN | grant reconnect now|skip|SECONDS
 @main
 struct SwiftScript {
     static func main() {
@@ -73,6 +75,19 @@ private final class Script {
                     let answer = try await questions.ask("signin", connectionId)
                     return MemberAuthorization(auth: answer.auth, memberData: answer.memberData ?? "")
                 }
+            case "headers":
+                options.headerProvider = { [questions] endpoint in
+                    ["authorization": "Bearer \(try await questions.ask("headers", endpoint.path).auth)"]
+                }
+            case "may_reconnect":
+                options.mayReconnect = { [questions] attempt in
+                    let about = "\(attempt.number) \(attempt.cause.code ?? 0)"
+                    switch (try? await questions.ask("reconnect", about))?.auth {
+                    case "now", nil: return .now
+                    case "skip": return .skip
+                    case let seconds?: return .after(TimeInterval(seconds) ?? 0)
+                    }
+                }
             default: options.settings[setting[0]] = setting[1]
             }
         }
@@ -82,6 +97,7 @@ private final class Script {
             dispatchPrecondition(condition: .onQueue(queue))
             say("state \(previous) \(current)")
         }
+        bird.onConnectingIn { say("connecting in \($0.attempt) \($0.delay ?? -1)") }
         bird.onConnectionLost { say("lost") }
         bird.onError { say("error \($0.code ?? 0) \($0.message)") }
         bird.onSigninError { say("signin error \($0.message)") }
@@ -113,7 +129,11 @@ private final class Script {
             self.bird = nil
             say("released")
         case "state": say("is \(bird.connectionState) \(bird.connectionId ?? "-")")
-        case "statistics": say("pauses \(bird.statistics.readPauses) waiting \(bird.statistics.queueRecords)")
+        case "statistics":
+            let statistics = bird.statistics
+            say(
+                "pauses \(statistics.readPauses) waiting \(statistics.queueRecords) refused \(statistics.attemptsRefused)"
+            )
         case "roster":
             let room = bird.subscribe(first) as? PresenceChannel
             say("roster \(room?.myId ?? "-") \(room?.members.keys.sorted().joined(separator: ",") ?? "-")")

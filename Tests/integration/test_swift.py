@@ -111,6 +111,44 @@ def test_authorizer_closures(edge: EdgeServer, run: RunSwift) -> None:
     script.wait_for("signin m_9 -")
 
 
+def test_header_provider(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", f"auth={edge.auth_endpoint}", f"member_auth={edge.member_auth_endpoint}", "headers=1")
+    script.write("signin")
+    script.wait_for("asked headers /bird/auth/member")
+    script.write("grant headers m_8")  # the edge takes the token for the member
+    script.wait_for("signin m_8 null")
+    script.write("subscribe presence-lobby")
+    script.wait_for("asked headers /bird/auth")
+    script.write("grant headers a\x01b")
+    error = json.loads(script.wait_for("presence-lobby bird:subscription_error (.*)")[1])
+    assert "authorization" in error["error"]
+    assert error["will_retry"] is False
+    script.write("subscribe presence-room")
+    script.wait_for("asked headers /bird/auth")
+    script.write("fail headers later")
+    script.wait_for("asked headers /bird/auth")
+    script.write("refuse headers never")
+    assert "never" in script.wait_for("presence-room bird:subscription_error (.*)")[1]
+
+
+def test_leave_to_reconnect(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", "may_reconnect=1", "backoff_base_ms=10")
+    script.wait_for("state connecting connected")
+    edge.close_connections(4201, "no pong")
+    script.wait_for("asked reconnect 1 4201")
+    script.write("grant reconnect skip")
+    script.wait_for("connecting in 1 .+")
+    script.wait_for("asked reconnect 2 4201")
+    script.write("grant reconnect 0.05")
+    script.wait_for("connecting in 1 0.05")
+    script.wait_for("state connecting connected")
+    script.write("statistics")
+    script.wait_for(".* refused 1")
+    edge.drop_connections()
+    script.wait_for("asked reconnect 1 0")
+    script.wait_for("state connecting connected")  # nobody has answered
+
+
 def test_signin_throws_what_went_wrong(edge: EdgeServer, run: RunSwift) -> None:
     script = run("swift-script", "authorizer=1")
     script.wait_for("state connecting connected")
@@ -153,7 +191,7 @@ def test_a_slow_queue_makes_reading_pause_and_loses_nothing(edge: EdgeServer, ru
 
     def has_paused() -> bool:
         script.write("statistics")
-        paused = script.wait_for(r"pauses (\d+) waiting (\d+)")
+        paused = script.wait_for(r"pauses (\d+) waiting (\d+) .*")
         return int(paused[1]) > 0 and int(paused[2]) >= 100
 
     edge.wait_for(has_paused, what="the client to pause")
