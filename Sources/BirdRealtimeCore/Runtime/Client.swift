@@ -286,6 +286,7 @@ package final class Client: @unchecked Sendable {
 
     /// Waits until `isDone`, which is asked with the lock held; the owner of a host-driven loop runs it meanwhile. False on timeout.
     private func waitUntil(_ timeoutMs: Int64, _ isDone: () -> Bool) -> Bool {
+        guard !HostProcess.isEnding else { return lock.withLock(isDone) }
         let loop: Reactor? = lock.withLock { reactor?.isHostDriven == true ? reactor : nil }
         guard let loop, loop.isCallerOwner else {
             return lock.withLock { lock.wait(timeoutMs: timeoutMs, until: isDone) }

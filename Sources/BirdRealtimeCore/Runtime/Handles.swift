@@ -33,7 +33,8 @@ package enum Handles {
     nonisolated(unsafe) private static var table = Table()  // guarded by `monitor`
 
     package static func register(_ object: AnyObject, as kind: HandleKind) -> UInt {
-        monitor.withLock {
+        HostProcess.watchForks()
+        return monitor.withLock {
             let index: UInt32
             // A slot rests until others have been freed too, which delays the reuse of a number.
             if table.free.count > 1_024, let old = table.free.popFirst() {

@@ -1,3 +1,4 @@
+import CBirdRealtimeABI
 import CLinux
 import Synchronization
 
@@ -5,13 +6,22 @@ import Synchronization
 package enum HostProcess {
     private static let current = Atomic<UInt32>(1)
     private static let registered = Atomic<Bool>(false)
+    private static let ending = Atomic<Bool>(false)
 
     /// Changes in a forked child, so that inherited handles can be told from the child's own.
     static var generation: UInt32 { current.load(ordering: .relaxed) }
 
-    /// Called before the first thread starts: without threads a fork needs no care.
+    /// The library's exit handler has run. Exit handlers of the host's, and destructors of its static objects, may come after it: what they
+    /// call neither waits for the reactors, which rest, nor does their work, since the TLS library may be gone.
+    static var isEnding: Bool { ending.load(ordering: .sequentiallyConsistent) }
+
+    static func end() { ending.store(true, ordering: .sequentiallyConsistent) }
+
+    static let endingFault = Fault(BIRD_ERR_STATE, .system, field: "process", "The process is ending.")
+
+    /// From the first handle on: without one a fork needs no care.
     static func watchForks() {
-        guard !registered.exchange(true, ordering: .relaxed) else { return }
+        guard !registered.load(ordering: .relaxed), !registered.exchange(true, ordering: .relaxed) else { return }
         _ = birdlinux_atfork(
             {
                 Shared.lockForFork()

@@ -191,6 +191,7 @@ final class Reactor: @unchecked Sendable {
     /// Ends a client's driver. `mayWait` false, in a handler: does not wait for handlers that another thread runs on a host-driven loop,
     /// since they may wait for this one; a reactor with a thread of its own waits for nobody.
     func end(_ client: Client, mayWait: Bool) -> End {
+        guard !HostProcess.isEnding else { return .done }
         if isOnThread {
             guard let driver = drivers[ObjectIdentifier(client)] else { return .done }
             if driver.isInHandler { return .afterHandler }
@@ -231,6 +232,7 @@ final class Reactor: @unchecked Sendable {
 
     /// One round on the calling thread. Throws if another thread runs one, or if called from a handler of this one.
     func runOnce(timeoutMs: Int64) throws(Fault) {
+        guard !HostProcess.isEnding else { return rest(timeoutMs: timeoutMs) }
         try monitor.withLock { () throws(Fault) in
             let me = pthread_self()
             if let runner, pthread_equal(runner, me) != 0 { throw Self.busy }
@@ -252,6 +254,13 @@ final class Reactor: @unchecked Sendable {
         birdlinux_callback_depth_add(-1)
     }
 
+    /// A round at the end of the process: nothing is done.
+    private func rest(timeoutMs: Int64) {
+        var wake = pollfd(fd: wakeFD, events: Int16(POLLIN), revents: 0)
+        _ = System.retrying { Int(poll(&wake, 1, Int32(clamping: timeoutMs))) }
+        System.clearEventFD(wakeFD)
+    }
+
     /// What was left to this round is done in it.
     private func leaveUnlessEndings() -> Bool {
         monitor.withLock {
@@ -270,6 +279,7 @@ final class Reactor: @unchecked Sendable {
     /// runs a round the ending is left to that round, and the work is not done (false).
     @discardableResult
     private func visit(unlessRunning ending: Ending? = nil, _ work: () -> Void) -> Bool {
+        guard !HostProcess.isEnding else { return true }
         let isMine = monitor.withLock { () -> Bool in
             if runner != nil { wake() }
             if let ending, runner != nil, !isVisited {

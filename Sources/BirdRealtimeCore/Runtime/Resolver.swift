@@ -100,9 +100,10 @@ enum Resolver {
         let code = getaddrinfo(host, nil, &hints, &list)
         guard code == 0 else {
             return .failure(
-                Fault(
-                    BIRD_ERR_RESOLVE, .connection, field: "resolve",
-                    "\(host) could not be resolved: \(String(cString: gai_strerror(code))).", isRetriable: true))
+                System.withoutFDs
+                    ?? Fault(
+                        BIRD_ERR_RESOLVE, .connection, field: "resolve",
+                        "\(host) could not be resolved: \(String(cString: gai_strerror(code))).", isRetriable: true))
         }
         defer { freeaddrinfo(list) }
         var addresses: [String] = []

@@ -31,6 +31,7 @@ struct Route {
 
     /// Turns a failed transfer into what the program is told: `what` could not be had.
     func fault(_ code: CURLcode, of transfer: CurlTransfer, _ what: String) -> Fault {
+        if let fault = System.withoutFDs { return fault }
         let status: Int32
         let step: String
         switch code {

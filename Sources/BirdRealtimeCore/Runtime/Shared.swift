@@ -9,19 +9,14 @@ enum Shared {
     nonisolated(unsafe) private static var reactorUsers = 0
     nonisolated(unsafe) private static var hostDriven: [Reactor] = []
 
-    /// Before the first reactor. Without threads a fork needs no care, and without connections the end of the process.
-    private static func prepareLocked() throws(Fault) {
-        HostProcess.watchForks()
-        try CurlGlobal.start()
-    }
-
     static func acquireReactor() throws(Fault) -> Reactor {
         try monitor.withLock { () throws(Fault) -> Reactor in
+            guard !HostProcess.isEnding else { throw HostProcess.endingFault }
             let current: Reactor
             if let reactor {
                 current = reactor
             } else {
-                try prepareLocked()
+                try CurlGlobal.start()
                 current = try Reactor(isHostDriven: false)
                 try current.start()
                 reactor = current
@@ -34,7 +29,7 @@ enum Shared {
     static func releaseReactor() {
         let unused: Reactor? = monitor.withLock {
             reactorUsers -= 1
-            guard reactorUsers == 0 else { return nil }
+            guard reactorUsers == 0, !HostProcess.isEnding else { return nil }
             defer { reactor = nil }
             return reactor
         }
@@ -43,7 +38,8 @@ enum Shared {
 
     static func makeHostDriven() throws(Fault) -> Reactor {
         try monitor.withLock { () throws(Fault) -> Reactor in
-            try prepareLocked()
+            guard !HostProcess.isEnding else { throw HostProcess.endingFault }
+            try CurlGlobal.start()
             let reactor = try Reactor(isHostDriven: true)
             hostDriven.append(reactor)
             return reactor
@@ -61,6 +57,7 @@ enum Shared {
 
     /// No TLS call is running, and none begins, after this returns (or 100 ms have passed).
     static func holdForExit() {
+        HostProcess.end()
         for reactor in monitor.withLock({ reactors }) { reactor.hold(timeoutMs: 100) }
     }
 

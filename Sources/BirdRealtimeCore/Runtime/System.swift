@@ -1,3 +1,4 @@
+import CBirdRealtimeABI
 import CLinux
 import Glibc
 
@@ -37,6 +38,23 @@ enum System {
 
     static func makeEventFD() -> Result<Int32, Errno> {
         retrying { Int(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))) }.map { Int32(truncatingIfNeeded: $0) }
+    }
+
+    /// Running out of file descriptors is what libcurl and getaddrinfo report as refused connections, bad certificate files and unknown names.
+    /// nil if the process has two left: one may have been a socket that is closed again by the time of the report.
+    static var withoutFDs: Fault? {
+        let probes = [makeEventFD(), makeEventFD()]
+        var fault: Fault?
+        for probe in probes {
+            switch probe {
+            case .success(let fd): closeFD(fd)
+            case .failure(let error):
+                fault = Fault(
+                    BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor is left: \(error.message).",
+                    isRetriable: true)
+            }
+        }
+        return fault
     }
 
     static func signalEventFD(_ fd: Int32) {
