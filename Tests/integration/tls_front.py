@@ -41,7 +41,7 @@ class TlsFront:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError), contextlib.closing(writer):
+        with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
             behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", self._backend_port)
             with contextlib.closing(behind_writer):
                 pumps = [_pump(reader, behind_writer), _pump(behind_reader, writer)]
