@@ -202,11 +202,28 @@ typedef void (*bird_destructor)(void *user_data);
  *   message_bytes_max (int, 16777216)     larger messages close the connection with 1009
  *   client_event_bytes_max (int, 10240)   larger client events are refused locally
  *   outbound_bytes_max (int, 1048576)     bytes waiting to be written before BIRD_ERR_FULL
- *   queue_bytes_max (int, 8388608)        bytes of records not yet consumed (QUEUE and THREAD) before reading pauses
+ *   queue_bytes_max (int, 8388608)        bytes of records not yet consumed (QUEUE and THREAD); beyond it: see overflow
  *   queue_records_max (int, 65536)        the same in records
+ *   overflow (text, "pause")              for a program that does not keep up: "pause" stops reading the socket, and loses nothing while the
+ *                                         edge keeps the connection; "drop-oldest" and "drop-newest" drop application events (see SLOW
+ *                                         PROGRAMS). Without effect in LOOP, which has no queue
  *   delivery (text, "thread")             "thread", "queue" (implied by bird_options_set_queue) or "loop"
  *   records (int, all kinds of this version)  mask of (1 << kind): the kinds that reach the program
  */
+
+/*
+ * SLOW PROGRAMS (QUEUE and THREAD)
+ *   An event is taken while the queue is below both of its bounds; one alone may be larger than queue_bytes_max. Beyond that, overflow
+ *   decides: reading pauses until half of the queue is free, or events are dropped, those that have waited longest (and were not drained
+ *   yet) or those that come. What is dropped is counted in events_dropped, and told once per episode by an error record (BIRD_ERR_FULL, field
+ *   "overflow"); an episode ends when less than half of the bounds is used.
+ *   Records of every other kind, and bird:cache_miss, are never dropped and may exceed the bounds by the room reserved for them.
+ *   When that is used up too, reading pauses under every policy, and bird_client_connect, _subscribe and _signin return BIRD_ERR_FULL.
+ *   While reading pauses pings go out, no planned attempt begins and no authorization is asked for. An edge that is silent although
+ *   all that it sent has been read is given up after pong_timeout_ms. The memory behind the records may be a few times their bytes.
+ */
+#define BIRD_QUEUE_RESERVED_RECORDS 1024
+#define BIRD_QUEUE_RESERVED_BYTES 1048576
 
 /* New options with every default. Destroy with bird_options_destroy(); creating a client copies them. */
 bird_status bird_options_create(bird_options **options);
@@ -524,7 +541,7 @@ typedef struct bird_statistics {
     uint32_t reserved;
     uint64_t bytes_received;
     uint64_t messages_received;
-    uint64_t events_delivered;  /* application events handed to the delivery                            */
+    uint64_t events_delivered;  /* application events for the delivery, dropped ones included           */
     uint64_t frames_malformed;  /* messages that are no JSON object with a string event                 */
     uint64_t frames_unroutable; /* events for channels not subscribed here                              */
     uint64_t bytes_sent;
@@ -537,6 +554,7 @@ typedef struct bird_statistics {
     uint64_t queue_bytes;        /* gauge: their bytes                                                   */
     uint64_t read_pauses;        /* times that reading paused for a slow consumer                        */
     uint64_t attempts_refused;   /* planned attempts that the program refused (may_reconnect)            */
+    uint64_t events_dropped;     /* application events dropped (overflow)                                */
 } bird_statistics;
 
 bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);

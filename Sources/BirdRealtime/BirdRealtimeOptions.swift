@@ -43,6 +43,8 @@ public struct BirdRealtimeOptions: Sendable {
     public var caFile: String?
     /// An http://, socks5:// or socks5h:// URL; "" is none, nil is what the environment says.
     public var proxy: String?
+    /// What happens when handlers do not keep up.
+    public var overflow: Overflow
     /// Further options by the keys of birdrealtime.h, which says what they are for: `["flap_guard": "0"]`. Times are
     /// milliseconds there. How records are delivered ("delivery", "records") is not a choice here.
     public var settings: [String: String]
@@ -54,7 +56,7 @@ public struct BirdRealtimeOptions: Sendable {
         memberAuthorizer: MemberAuthorizer? = nil, allowInsecure: Bool = false, deliveryQueue: DispatchQueue = .main,
         autoConnect: Bool = true, activityTimeout: TimeInterval? = nil, pongTimeout: TimeInterval? = nil,
         connectTimeout: TimeInterval? = nil, mayReconnect: ReconnectDecider? = nil, caFile: String? = nil,
-        proxy: String? = nil,
+        proxy: String? = nil, overflow: Overflow = .pause,
         settings: [String: String] = [:]
     ) {
         self.appKey = appKey
@@ -75,6 +77,7 @@ public struct BirdRealtimeOptions: Sendable {
         self.mayReconnect = mayReconnect
         self.caFile = caFile
         self.proxy = proxy
+        self.overflow = overflow
         self.settings = settings
     }
 
@@ -97,6 +100,7 @@ public struct BirdRealtimeOptions: Sendable {
             if let seconds { try core.set(key, milliseconds(seconds)) }
         }
         for (name, value) in authHeaders.sorted(by: { $0.key < $1.key }) { try core.setAuthHeader(name, value) }
+        if overflow != .pause { try core.set("overflow", overflow.rawValue) }
         core.asksAuthorizer = authorizer != nil
         core.asksMemberAuthorizer = memberAuthorizer != nil
         core.asksForHeaders = headerProvider != nil
@@ -106,6 +110,16 @@ public struct BirdRealtimeOptions: Sendable {
         core.records = ClientOptions.everyRecordKind
         return core
     }
+}
+
+/// What happens when more waits for the delivery queue than "queue_records_max" and "queue_bytes_max" allow.
+public enum Overflow: String, Sendable, CaseIterable {
+    /// Reading from the edge rests; nothing is lost while the edge keeps the connection.
+    case pause
+    /// Application events are dropped, those that have waited longest first; an error says so once.
+    case dropOldest = "drop-oldest"
+    /// Application events are dropped as they come; an error says so once.
+    case dropNewest = "drop-newest"
 }
 
 /// Seconds as the core takes times; what is no time at all stays out of every range.

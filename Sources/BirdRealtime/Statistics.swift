@@ -4,7 +4,7 @@ import CBirdRealtimeABI
 public struct Statistics: Sendable, Hashable {
     public let bytesReceived: UInt64
     public let messagesReceived: UInt64
-    /// Application events handed to the delivery.
+    /// Application events for the delivery, dropped ones included.
     public let eventsDelivered: UInt64
     /// Messages that were no JSON object with the name of an event.
     public let framesMalformed: UInt64
@@ -28,6 +28,8 @@ public struct Statistics: Sendable, Hashable {
     public let readPauses: UInt64
     /// Planned attempts that the program refused.
     public let attemptsRefused: UInt64
+    /// Application events dropped because the delivery queue was slow (`BirdRealtimeOptions.overflow`).
+    public let eventsDropped: UInt64
 
     init(_ core: bird_statistics) {
         bytesReceived = core.bytes_received
@@ -45,5 +47,6 @@ public struct Statistics: Sendable, Hashable {
         queueBytes = core.queue_bytes
         readPauses = core.read_pauses
         attemptsRefused = core.attempts_refused
+        eventsDropped = core.events_dropped
     }
 }

@@ -34,6 +34,7 @@ static const option_row text_options[] = {
     {"client_cert_file", "/etc/ssl/client.pem", NULL},
     {"client_key_file", "/etc/ssl/client.key", NULL},
     {"proxy", "http://proxy.example.com:3128", NULL},
+    {"overflow", "drop-oldest", "drop"},
     {"delivery", "loop", "carrier pigeon"},
 };
 static const option_row flag_options[] = {

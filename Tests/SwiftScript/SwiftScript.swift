@@ -75,6 +75,7 @@ private final class Script {
                     let answer = try await questions.ask("signin", connectionId)
                     return MemberAuthorization(auth: answer.auth, memberData: answer.memberData ?? "")
                 }
+            case "overflow": options.overflow = Overflow(rawValue: setting[1]) ?? .pause
             case "headers":
                 options.headerProvider = { [questions] endpoint in
                     ["authorization": "Bearer \(try await questions.ask("headers", endpoint.path).auth)"]
@@ -132,7 +133,8 @@ private final class Script {
         case "statistics":
             let statistics = bird.statistics
             say(
-                "pauses \(statistics.readPauses) waiting \(statistics.queueRecords) refused \(statistics.attemptsRefused)"
+                "pauses \(statistics.readPauses) waiting \(statistics.queueRecords) dropped \(statistics.eventsDropped) "
+                    + "refused \(statistics.attemptsRefused)"
             )
         case "roster":
             let room = bird.subscribe(first) as? PresenceChannel

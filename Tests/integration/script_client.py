@@ -69,6 +69,11 @@ class ScriptClient:
             found = [line for line in self._lines if line.get("record") == kind]
         return [line for line in found if all(line[key] == value for key, value in fields.items())]
 
+    def everything(self) -> list[Record]:
+        """All records so far, of whatever kind, in the order in which they came."""
+        with self._changed:
+            return [line for line in self._lines if "record" in line]
+
     def statistic(self, name: str) -> int:
         return int(self.do("statistics")[name])
 

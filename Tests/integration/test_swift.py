@@ -200,6 +200,26 @@ def test_a_slow_queue_makes_reading_pause_and_loses_nothing(edge: EdgeServer, ru
         assert script.wait_for(r"orders tick (.*)")[1] == str(number)
 
 
+def test_a_slow_queue_may_lose_events(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("swift-script", "queue_records_max=100", "overflow=drop-newest")
+    script.write("subscribe orders")
+    script.wait_for("orders bird:subscription_succeeded .*")
+    script.write("block")
+    script.wait_for("blocked")
+    for number in range(300):
+        edge.publish("tick", ["orders"], number)
+
+    def has_dropped() -> bool:
+        script.write("statistics")
+        return int(script.wait_for(r"pauses 0 waiting \d+ dropped (\d+) .*")[1]) >= 200
+
+    edge.wait_for(has_dropped, what="the client to drop what is too much")
+    script.write("unblock")
+    for number in range(100):
+        assert script.wait_for(r"orders tick (.*)")[1] == str(number)
+    script.wait_for("error .*overflow is drop-newest.*")
+
+
 def test_payloads_keep_their_bytes(edge: EdgeServer, run: RunSwift) -> None:
     script = run("swift-script")
     script.write("subscribe orders")

@@ -5,36 +5,29 @@ enum ChunkPool {
 
     private static let monitor = Monitor()
     // Guarded by `monitor`.
-    nonisolated(unsafe) private static var small: [RecordChunk] = []
-    nonisolated(unsafe) private static var normal: [RecordChunk] = []
+    nonisolated(unsafe) private static var idle: [[RecordChunk]] = RecordChunk.sizes.map { _ in [] }
 
-    /// An empty chunk with room for a record with `stringBytes`; a large one when more records are to be expected.
-    static func take(for client: Client, stringBytes: Int, isBusy: Bool) -> RecordChunk {
-        let bytes = stringBytes + RecordChunk.stride
-        let size =
-            if bytes > RecordChunk.bytesNormal { bytes } else if isBusy || bytes > RecordChunk.bytesSmall {
-                RecordChunk.bytesNormal
-            } else { RecordChunk.bytesSmall }
-        let idle: RecordChunk? = monitor.withLock {
-            switch size {
-            case RecordChunk.bytesSmall: small.popLast()
-            case RecordChunk.bytesNormal: normal.popLast()
-            default: nil
-            }
+    /// An empty chunk with room for a record with `stringBytes`, of `preferredBytes` if that is more.
+    static func take(for client: Client, stringBytes: Int, preferredBytes: Int, isDroppable: Bool = false)
+        -> RecordChunk
+    {
+        let bytes = max(stringBytes + RecordChunk.stride, preferredBytes)
+        let chunk: RecordChunk
+        if let size = RecordChunk.sizes.firstIndex(where: { $0 >= bytes }) {
+            chunk =
+                monitor.withLock { idle[size].popLast() } ?? RecordChunk(capacityBytes: RecordChunk.sizes[size])
+        } else {
+            chunk = RecordChunk(capacityBytes: bytes)
         }
-        let chunk = idle ?? RecordChunk(capacityBytes: size)
-        chunk.begin(for: client)
+        chunk.begin(for: client, isDroppable: isDroppable)
         return chunk
     }
 
     static func give(_ chunk: RecordChunk) {
         chunk.reset()
+        guard let size = RecordChunk.sizes.firstIndex(of: chunk.capacityBytes) else { return }
         monitor.withLock {
-            switch chunk.capacityBytes {
-            case RecordChunk.bytesSmall where small.count < idleMax: small.append(chunk)
-            case RecordChunk.bytesNormal where normal.count < idleMax: normal.append(chunk)
-            default: break
-            }
+            if idle[size].count < idleMax { idle[size].append(chunk) }
         }
     }
 

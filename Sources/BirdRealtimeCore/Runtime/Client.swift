@@ -46,9 +46,14 @@ package final class Client: @unchecked Sendable {
     private let stateValue = Atomic<Int32>(ConnectionState.initialized.rawValue)
     private let closed = Atomic<Bool>(false)
     let hasRetired = Atomic<Bool>(false)
-    let isReadingPaused = Atomic<Bool>(false)
+    /// Something is held up until half of the queue is free again.
+    let awaitsRoom = Atomic<Bool>(false)
+    /// Completions that accepted calls will have.
+    let promised = Atomic<Int>(0)
     let outboundBytes = Atomic<Int>(0)
     let counters = Counters()
+    /// What waits in `queue`, whose monitor guards it.
+    let lane = RecordLane()
 
     let scope = BindingScope()
     let hot: UnsafeMutablePointer<ClientHot>
@@ -138,6 +143,7 @@ package final class Client: @unchecked Sendable {
 
     package func connect() throws(Fault) {
         guard !isClosed else { throw Self.closedFault }
+        try requireRoom()
         try startReactor()
         try lock.withLock { () throws(Fault) in
             try postLocked(.input(.connect))
@@ -168,7 +174,9 @@ package final class Client: @unchecked Sendable {
             let channel = known ?? Channel(client: self, name: name, isMemberChannel: false)
             // The same wish again, with nobody to answer to, is none.
             if known == nil || operation != 0 || channel.state == .failed {
+                try requireRoom()
                 try postLocked(.subscribe(channel, operation: operation))
+                promise(operation)
             }
             channels[name] = channel
             channel.addReference()
@@ -219,7 +227,21 @@ package final class Client: @unchecked Sendable {
                 BIRD_ERR_VALUE, .signin, field: "member_auth_endpoint",
                 "A signin needs the option member_auth_endpoint or member_authorizer.")
         }
+        try requireRoom()
         try post(.input(.signin(refresh: refresh, operation: operation)))
+        promise(operation)
+    }
+
+    /// For calls that make records of their own: a program that does not consume them gets no more.
+    private func requireRoom() throws(Fault) {
+        guard queue != nil, hot.pointee.isReserveFull(promised: promised.load(ordering: .relaxed)) else { return }
+        throw Fault(
+            BIRD_ERR_FULL, .argument, field: "queue_records_max",
+            "The program's queue is full, with its reserved room: consume records first.", isRetriable: true)
+    }
+
+    private func promise(_ operation: UInt64) {
+        if operation != 0 { promised.wrappingAdd(1, ordering: .relaxed) }
     }
 
     package func memberChannelReference() throws(Fault) -> Channel {
@@ -312,7 +334,7 @@ package final class Client: @unchecked Sendable {
 
     /// Tells an error of a call that had no other way to say it, as a record in its order.
     package func report(_ fault: Fault) {
-        guard !isClosed, (try? startReactor()) != nil else { return }
+        guard !isClosed, (try? requireRoom()) != nil, (try? startReactor()) != nil else { return }
         try? post(.report(fault))
     }
 
@@ -543,13 +565,13 @@ package final class Client: @unchecked Sendable {
 
     /// From the consumer.
     func didConsume(bytes: Int, records: Int) {
-        let left = hot.pointee.queuedBytes.wrappingSubtract(bytes, ordering: .acquiringAndReleasing).newValue
-        let leftRecords = hot.pointee.queuedRecords.wrappingSubtract(records, ordering: .acquiringAndReleasing).newValue
-        if isReadingPaused.load(ordering: .acquiring), left <= options.queueBytesMax / 2,
-            leftRecords <= options.queueRecordsMax / 2
-        {
-            wakeReactor()
-        }
+        hot.pointee.queuedBytes.wrappingSubtract(bytes, ordering: .sequentiallyConsistent)
+        hot.pointee.queuedRecords.wrappingSubtract(records, ordering: .sequentiallyConsistent)
+        let isAwaited = awaitsRoom.load(ordering: .sequentiallyConsistent)
+        guard isAwaited || hot.pointee.isOverflowing.load(ordering: .sequentiallyConsistent), !hot.pointee.isOverHalf
+        else { return }
+        hot.pointee.isOverflowing.store(false, ordering: .relaxed)
+        if isAwaited { wakeReactor() }
     }
 
     // MARK: The end

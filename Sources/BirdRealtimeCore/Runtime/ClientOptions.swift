@@ -7,6 +7,14 @@ package enum Delivery: Int32, Sendable {
     case loop = 2
 }
 
+/// What happens when the program does not keep up with its queue.
+package enum Overflow: String, Sendable {
+    /// Reading from the socket rests.
+    case pause
+    case dropOldest = "drop-oldest"
+    case dropNewest = "drop-newest"
+}
+
 /// Everything that a client is created with. Keys, units and defaults: the option table of the header.
 package struct ClientOptions: Sendable {
     package var appKey = ""
@@ -32,6 +40,7 @@ package struct ClientOptions: Sendable {
     package var outboundBytesMax = 1_048_576
     package var queueBytesMax = 8_388_608
     package var queueRecordsMax = 65_536
+    package var overflow = Overflow.pause
     package var delivery = Delivery.thread
     package var records: UInt64 = ClientOptions.everyRecordKind
     package var queue: RecordQueue?
@@ -55,6 +64,7 @@ extension ClientOptions {
         case address
         case proxy
         case delivery
+        case overflow
         case records
     }
 
@@ -91,6 +101,7 @@ extension ClientOptions {
         "outbound_bytes_max": .size(\.outboundBytesMax, 16_384...1_073_741_824),
         "queue_bytes_max": .size(\.queueBytesMax, 1_024...17_179_869_184),
         "queue_records_max": .size(\.queueRecordsMax, 1...16_777_216),
+        "overflow": .overflow,
         "delivery": .delivery,
         "records": .records,
     ]
@@ -123,6 +134,11 @@ extension ClientOptions {
             case "loop": delivery = .loop
             default: throw Self.unacceptable(key, "must be \"thread\", \"queue\" or \"loop\"")
             }
+        case .overflow:
+            guard let policy = Overflow(rawValue: value) else {
+                throw Self.unacceptable(key, "must be \"pause\", \"drop-oldest\" or \"drop-newest\"")
+            }
+            overflow = policy
         case .flag:
             switch value {
             case "1", "true": try set(key, 1)
@@ -138,7 +154,7 @@ extension ClientOptions {
     /// Sets a number or a boolean.
     package mutating func set(_ key: String, _ value: Int64) throws(Fault) {
         switch try Self.setting(key) {
-        case .text, .appKey, .address, .proxy, .delivery:
+        case .text, .appKey, .address, .proxy, .delivery, .overflow:
             throw Self.unacceptable(key, "is text, not a number")
         case .flag(let path):
             guard value == 0 || value == 1 else { throw Self.unacceptable(key, "must be 0 or 1") }

@@ -26,7 +26,7 @@ final class Connection: EventSource {
     private var decoder: FrameDecoder
     private var outbound = Outbound()
     private var carry = Carry()
-    private var isPaused = false
+    private(set) var isPaused = false
     /// A message of several fragments that the owner had no room for.
     private var waitingAssembly: [UInt8]?
     /// The carry begins with messages that the owner had no room for.
@@ -69,21 +69,28 @@ final class Connection: EventSource {
 
     var isOpen: Bool { phase == .open }
     var hasEverythingWritten: Bool { outbound.isEmpty }
-    var hasUnreadBytes: Bool { carry.count > 0 || stream.hasUnreadBytes }
+    /// Bytes wait in the socket.
+    var hasUnreadBytes: Bool { stream.hasUnreadBytes }
+    /// Others may wait above it.
+    var mayHoldUnseenBytes: Bool { stream.mayHoldBytes }
 
     // MARK: Out
 
     func send(_ text: [UInt8], maskKey: UInt32, clientEventCost: Int?) {
-        guard phase == .open || phase == .upgrading else { return }
+        guard phase == .open || phase == .upgrading, !isDetached else { return }
         outbound.append(opcode: .text, text, maskKey: maskKey, clientEventCost: clientEventCost)
     }
 
     /// Writes what waits. Call after a round of sends.
     func flush() {
-        guard phase != .ended, !outbound.isEmpty else { return }
+        guard phase != .ended, !isDetached, !outbound.isEmpty else { return }
         let (failure, written, cost) = outbound.flush(to: stream)
         if written > 0 { owner.connectionWrote(self, bytes: written, clientEventCost: cost) }
         if let failure, phase != .closing {
+            guard !isPaused else {
+                detach()
+                return
+            }
             end(.failed(Self.broken("The connection broke while writing: \(failure).")))
             return
         }
@@ -190,9 +197,7 @@ final class Connection: EventSource {
         if events & EPOLLOUT.rawValue != 0 { flush() }
         if events & (EPOLLIN.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 {
             if isPaused, events & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 {
-                // Nothing can be added to what was read before; the end is told when it has been consumed.
-                isDetached = true
-                reactor.unwatch(self)
+                detach()
                 return
             }
             readTurn(now)
@@ -201,6 +206,21 @@ final class Connection: EventSource {
 
     override func resume(_ now: Instant) {
         readTurn(now)
+    }
+
+    /// Nothing can be added to what was read before; the end is told when it has been consumed.
+    private func detach() {
+        isDetached = true
+        reactor.unwatch(self)
+    }
+
+    /// The owner gives the connection up, and takes what is here before that.
+    func takeRest(_ now: Instant) {
+        isPaused = false
+        readTurn(now)
+        guard phase == .open else { return }
+        isPaused = true
+        partialSince = nil
     }
 
     /// What the owner had no room for before it paused reading. False: it has none now.

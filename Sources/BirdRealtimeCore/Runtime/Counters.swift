@@ -15,6 +15,7 @@ final class Counters: Sendable {
     let attempts = Atomic<UInt64>(0)
     let authorizations = Atomic<UInt64>(0)
     let readPauses = Atomic<UInt64>(0)
+    let eventsDropped = Atomic<UInt64>(0)
     let attemptsRefused = Atomic<UInt64>(0)
 }
 
@@ -44,6 +45,7 @@ extension Client {
             queue_records: UInt64(max(0, hot.pointee.queuedRecords.load(ordering: .relaxed))),
             queue_bytes: UInt64(max(0, hot.pointee.queuedBytes.load(ordering: .relaxed))),
             read_pauses: counters.readPauses.load(ordering: .relaxed),
-            attempts_refused: counters.attemptsRefused.load(ordering: .relaxed))
+            attempts_refused: counters.attemptsRefused.load(ordering: .relaxed),
+            events_dropped: counters.eventsDropped.load(ordering: .relaxed))
     }
 }

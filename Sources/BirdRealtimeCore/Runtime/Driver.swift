@@ -28,6 +28,8 @@ final class Driver {
     private var effects: [SessionEffect] = []
     private var isFeeding = false
     private var mirroredConnectionID = ""
+    /// Of a connection that is about to be given up.
+    private var isTakingRest = false
     /// What the client event being fed was counted with.
     private var clientEventCost = 0
     private var flushWaiters: [Waiter] = []
@@ -59,7 +61,7 @@ final class Driver {
             if client.isEnding { break }
             run(command)
         }
-        if client.isReadingPaused.load(ordering: .acquiring), !isOverHalf { resumeReading() }
+        if session.isStalled, !hot.pointee.isOverHalf { goOn() }
         settle(now)
     }
 
@@ -88,10 +90,7 @@ final class Driver {
 
     private func timerFired(_ now: Instant) {
         if let connection {
-            if client.isReadingPaused.load(ordering: .relaxed), connection.hasUnreadBytes {
-                // The edge has sent; it is this side that does not read.
-                session.noteUnread()
-            }
+            if connection.isPaused { watchWhilePaused(connection, now) }
             if let since = connection.partialSince, now - since >= client.options.messageTimeoutMs {
                 connection.abort(
                     Fault(
@@ -113,6 +112,7 @@ final class Driver {
         sink.publish()
         connection?.flush()
         sink.publish()
+        if sink.isFull { _ = stall() }
         client.counters.messagesReceived.add(messages)
         messages = 0
         client.counters.eventsDelivered.store(sink.eventsDelivered, ordering: .relaxed)
@@ -241,6 +241,7 @@ final class Driver {
                 client.mirror(state: change.current, connectionID: change.connectionID)
                 if change.current == .connected { client.counters.connects.add(1) }
             }
+            if case .completed = event { client.promised.wrappingSubtract(1, ordering: .relaxed) }
             sink.emit(event, dialect: dialect)
         }
     }
@@ -289,7 +290,6 @@ final class Driver {
         }
         guard let connection, connection.id == id else { return }
         self.connection = nil
-        client.isReadingPaused.store(false, ordering: .releasing)
         connection.close(code: code, reason: reason, abandon: abandon, maskKey: Randomness.next())
         if connection.isClosing { linger(connection) } else { countLost(connection) }
     }
@@ -322,7 +322,6 @@ final class Driver {
     func connectionEnded(_ connection: Connection, _ end: TransportEnd) {
         guard self.connection === connection else { return }
         self.connection = nil
-        client.isReadingPaused.store(false, ordering: .releasing)
         if connection.isClosing { linger(connection) } else { countLost(connection) }
         feed(.transportEnded(connection.id, end))
         settle(reactor.now)
@@ -345,7 +344,7 @@ final class Driver {
         _ connection: Connection, message: UnsafeMutableRawBufferPointer, isValidUTF8: Bool
     ) -> Bool {
         if hot.pointee.ending.load(ordering: .relaxed) { return true }
-        if sink.isFull, pauseReading(connection) { return false }
+        if sink.isFull, isPausing(connection) { return false }
         messages &+= 1
         let bytes = UnsafeRawBufferPointer(message)
         if let channel = lastChannel, let scanned = template.match(bytes) {
@@ -407,27 +406,47 @@ final class Driver {
 
     // MARK: Slow consumers
 
-    private var isOverHalf: Bool {
-        hot.pointee.queuedBytes.load(ordering: .acquiring) > client.options.queueBytesMax / 2
-            || hot.pointee.queuedRecords.load(ordering: .acquiring) > client.options.queueRecordsMax / 2
-    }
-
-    /// False if the consumer has caught up in the meantime.
-    private func pauseReading(_ connection: Connection) -> Bool {
+    /// A message has come although the queue is full. False: it is taken all the same.
+    private func isPausing(_ connection: Connection) -> Bool {
+        // What led to a connection, or ends it, has room; so has what was here before its end.
+        guard !isTakingRest, session.state == .connected || hot.pointee.isReserveFull(promised: 0) else { return false }
         sink.publish()
-        client.isReadingPaused.store(true, ordering: .sequentiallyConsistent)
-        guard isOverHalf else {
-            client.isReadingPaused.store(false, ordering: .relaxed)
-            return false
-        }
+        guard sink.isFull, stall() else { return false }
         client.counters.readPauses.add(1)
         connection.setPaused(true)
+        // A pong may lie in the buffer of the TLS layer, where nothing can be seen. Later ones wait in the socket.
+        if connection.mayHoldUnseenBytes { session.noteUnread() }
         return true
     }
 
-    private func resumeReading() {
-        client.isReadingPaused.store(false, ordering: .releasing)
+    /// From now on the session begins nothing whose outcome the program could not be told. False: the consumer has caught up meanwhile.
+    private func stall() -> Bool {
+        guard !session.isStalled else { return true }
+        client.awaitsRoom.store(true, ordering: .sequentiallyConsistent)
+        guard hot.pointee.isOverHalf else {
+            client.awaitsRoom.store(false, ordering: .relaxed)
+            return false
+        }
+        session.isStalled = true
+        return true
+    }
+
+    private func goOn() {
+        client.awaitsRoom.store(false, ordering: .relaxed)
+        session.isStalled = false
         connection?.setPaused(false)
+        feed(.timer)
+    }
+
+    /// The edge lives if it has sent what this side does not read. If it seems dead, what it sent before is still told.
+    private func watchWhilePaused(_ connection: Connection, _ now: Instant) {
+        if connection.hasUnreadBytes {
+            session.noteUnread()
+        } else if session.isEdgeDead(now) {
+            isTakingRest = true
+            connection.takeRest(now)
+            isTakingRest = false
+        }
     }
 
     // MARK: Authorization

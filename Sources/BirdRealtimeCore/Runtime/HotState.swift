@@ -1,3 +1,4 @@
+import CBirdRealtimeABI
 import Synchronization
 
 // What the way of an event reads, in memory of its own: behind a pointer that is never reassigned, reading costs a load, where a
@@ -65,11 +66,16 @@ struct ClientHot: ~Copyable {
     let observersVersion = Atomic<UInt32>(0)
     let queuedBytes = Atomic<Int>(0)
     let queuedRecords = Atomic<Int>(0)
+    /// Application events have been dropped, and the queue has not fallen below half of its bounds since.
+    let isOverflowing = Atomic<Bool>(false)
     var handle: UInt = 0
     let tag: UInt64
     let records: UInt64
     let queueBytesMax: Int
     let queueRecordsMax: Int
+    /// Where reading pauses: at the bounds of the queue or, where an overflow drops events, when the reserved room is full too.
+    let pauseBytes: Int
+    let pauseRecords: Int
     let scope: UnsafeMutablePointer<ScopeState>
 
     init(_ options: ClientOptions, scope: UnsafeMutablePointer<ScopeState>) {
@@ -78,6 +84,21 @@ struct ClientHot: ~Copyable {
         records = options.records
         queueBytesMax = options.queueBytesMax
         queueRecordsMax = options.queueRecordsMax
+        let drops = options.overflow != .pause
+        pauseBytes = options.queueBytesMax + (drops ? Int(BIRD_QUEUE_RESERVED_BYTES) : 0)
+        pauseRecords = options.queueRecordsMax + (drops ? Int(BIRD_QUEUE_RESERVED_RECORDS) : 0)
+    }
+
+    /// Records that wait for the program, and those a call has promised, fill the reserved room as well.
+    func isReserveFull(promised: Int) -> Bool {
+        queuedRecords.load(ordering: .acquiring) + promised >= queueRecordsMax + Int(BIRD_QUEUE_RESERVED_RECORDS)
+            || queuedBytes.load(ordering: .acquiring) >= queueBytesMax + Int(BIRD_QUEUE_RESERVED_BYTES)
+    }
+
+    /// More than half of what the queue may hold waits; what is held up by a full queue goes on below that.
+    var isOverHalf: Bool {
+        queuedRecords.load(ordering: .sequentiallyConsistent) > queueRecordsMax / 2
+            || queuedBytes.load(ordering: .sequentiallyConsistent) > queueBytesMax / 2
     }
 }
 

@@ -15,15 +15,22 @@ struct StoredRecord {
 /// Filled by the reactor, then handed to one consumer; never used by two threads at a time.
 /// `@unchecked Sendable`: ownership passes as a whole under the lock of the queue.
 package final class RecordChunk: @unchecked Sendable {
-    static let bytesNormal = 131_072
+    /// What is kept between two uses; a larger one is made for a record that fits in none of these.
+    static let sizes = [bytesSmallest, bytesSmall, 32_768, bytesNormal]
+    static let bytesSmallest = 2_048
     static let bytesSmall = 8_192
+    static let bytesNormal = 131_072
     package static let stride = MemoryLayout<StoredRecord>.stride
 
     private(set) var base: UnsafeMutableRawPointer
     private(set) var capacityBytes: Int
     package private(set) var count = 0
-    /// Records that a dispatch has delivered already.
+    /// Records that a dispatch has delivered already, or that have been dropped.
     var delivered = 0
+    private var dropped = 0
+    private var droppedBytes = 0
+    /// Where the strings of what has been dropped end.
+    private var firstString: Int
     private var stringsStart: Int
     /// Whose records these are. Strings of interned names and of channels live in it.
     private(set) var client: Client?
@@ -36,18 +43,24 @@ package final class RecordChunk: @unchecked Sendable {
     package var handle: UInt = 0
     /// The queue that it was drained from, while the program holds it.
     var queue: RecordQueue?
+    /// Its place among the chunks of its client.
+    var number: UInt64 = 0
+    /// Holds application events alone, which an overflow may drop.
+    private(set) var isDroppable = false
 
     init(capacityBytes: Int) {
         self.capacityBytes = capacityBytes
         base = UnsafeMutableRawPointer.allocate(byteCount: capacityBytes, alignment: 16)
         stringsStart = capacityBytes
+        firstString = capacityBytes
     }
 
     deinit { base.deallocate() }
 
-    var usedBytes: Int { count * Self.stride + (capacityBytes - stringsStart) }
+    /// What it counts for until it has been consumed.
+    var usedBytes: Int { count * Self.stride + (capacityBytes - stringsStart) - droppedBytes }
+    var usedRecords: Int { count - dropped }
     var isEmpty: Bool { count == 0 }
-    var isPartlyDelivered: Bool { delivered > 0 }
     var isDelivered: Bool { delivered == count }
 
     /// Brings the rosters to the end of what has not been delivered yet.
@@ -63,15 +76,19 @@ package final class RecordChunk: @unchecked Sendable {
     }
     package var visibleCount: Int { count - delivered }
 
-    func begin(for client: Client) {
+    func begin(for client: Client, isDroppable: Bool) {
         self.client = client
+        self.isDroppable = isDroppable
     }
 
     /// Back to an empty chunk without an owner.
     func reset() {
         count = 0
         delivered = 0
+        dropped = 0
+        droppedBytes = 0
         stringsStart = capacityBytes
+        firstString = capacityBytes
         channels.removeAll(keepingCapacity: true)
         lastKept = nil
         errors.removeAll(keepingCapacity: true)
@@ -82,6 +99,22 @@ package final class RecordChunk: @unchecked Sendable {
     @inline(__always)
     func hasRoom(forStringBytes bytes: Int) -> Bool {
         stringsStart - (count + 1) * Self.stride >= bytes
+    }
+
+    /// Drops the oldest event that waits, and returns its bytes.
+    func dropFirst() -> Int {
+        let record = records[delivered].visible
+        let before = firstString
+        for text in [record.event, record.data] {
+            let offset = UnsafeRawPointer(text).map { $0 - UnsafeRawPointer(base) } ?? -1
+            // Names of bound events live elsewhere.
+            if offset >= 0, offset < firstString { firstString = offset }
+        }
+        let bytes = Self.stride + before - firstString
+        delivered += 1
+        dropped += 1
+        droppedBytes += bytes
+        return bytes
     }
 
     /// Takes `bytes` for strings. The caller has asked `hasRoom`.

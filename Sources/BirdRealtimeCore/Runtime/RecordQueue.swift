@@ -1,12 +1,14 @@
 import CBirdRealtimeABI
 import Glibc
 
-/// The way of records from the reactor to a consumer: chunks, first in first out. The bound is each client's own (bytes and
-/// records not yet consumed), since reading pauses per client.
+/// The way of records from the reactor to a consumer: chunks, first in first out for each client, and by turns among clients, so that
+/// none waits behind all that another has. The bound is each client's own (bytes and records not yet consumed).
 /// `@unchecked Sendable`: all state is guarded by `monitor`.
 package final class RecordQueue: @unchecked Sendable {
     private let monitor = Monitor()
-    private var ready = Ring<RecordChunk>()
+    /// The clients of which chunks wait, and perhaps some of which none do any more.
+    private var ready = Ring<RecordLane>()
+    private var chunkCount = 0
     /// Clients with destructors to run.
     private var retiring: [Client] = []
     private var consumer: pthread_t?
@@ -59,11 +61,13 @@ package final class RecordQueue: @unchecked Sendable {
         let dropped = monitor.withLock { () -> [RecordChunk] in
             clientCount -= 1
             retiring.removeAll { $0 === client }
-            var dropped: [RecordChunk] = []
             for _ in 0..<ready.count {
-                guard let chunk = ready.popFirst() else { break }
-                if chunk.client === client { dropped.append(chunk) } else { ready.append(chunk) }
+                guard let lane = ready.popFirst() else { break }
+                if lane !== client.lane { ready.append(lane) }
             }
+            var dropped: [RecordChunk] = []
+            while let chunk = client.lane.popFirst() { dropped.append(chunk) }
+            chunkCount -= dropped.count
             return dropped
         }
         withExtendedLifetime(dropped) {}
@@ -92,24 +96,65 @@ package final class RecordQueue: @unchecked Sendable {
 
     // MARK: Producer
 
-    /// The newest chunk that waits, if it is the client's and has room to go on with; else an empty one.
-    func chunk(for client: Client, stringBytes: Int, isBusy: Bool) -> RecordChunk {
-        let waiting: RecordChunk? = monitor.withLock {
-            guard let last = ready.last, last.client === client, !last.isPartlyDelivered,
-                last.hasRoom(forStringBytes: stringBytes)
-            else { return nil }
-            return ready.popLast()
+    /// The newest chunk of the client that waits, taken out to go on with it, if it is of this kind and has room.
+    func newest(of client: Client, isDroppable: Bool, roomForStringBytes bytes: Int) -> RecordChunk? {
+        monitor.withLock {
+            guard let last = client.lane.popLast(isDroppable: isDroppable, roomForStringBytes: bytes) else {
+                return nil
+            }
+            chunkCount -= 1
+            return last
         }
-        return waiting ?? ChunkPool.take(for: client, stringBytes: stringBytes, isBusy: isBusy)
     }
 
-    func publish(_ chunk: RecordChunk) {
+    /// Returns how many events were dropped to keep the client within its bounds: the oldest that nobody has taken yet.
+    func publish(_ chunk: RecordChunk, of client: Client) -> Int {
         monitor.lock()
-        let wasEmpty = ready.isEmpty
-        ready.append(chunk)
+        let wasEmpty = chunkCount == 0
+        client.lane.append(chunk)
+        chunkCount += 1
+        list(client.lane)
+        let trimmed = client.lane.hasDroppable ? trim(client) : (dropped: 0, emptied: [])
         if wasEmpty { announce() }
         monitor.unlock()
+        for chunk in trimmed.emptied { recycle(chunk) }
         if wasEmpty { onReady?() }
+        return trimmed.dropped
+    }
+
+    /// Lock held.
+    private func list(_ lane: RecordLane) {
+        if !lane.isListed {
+            lane.isListed = true
+            ready.append(lane)
+        }
+    }
+
+    /// Lock held. One event alone stays, however large it is.
+    private func trim(_ client: Client) -> (dropped: Int, emptied: [RecordChunk]) {
+        let hot = client.hot
+        var records = hot.pointee.queuedRecords.load(ordering: .acquiring)
+        var bytes = hot.pointee.queuedBytes.load(ordering: .acquiring)
+        var droppedBytes = 0
+        var dropped = 0
+        var emptied: [RecordChunk] = []
+        while records > hot.pointee.queueRecordsMax || (bytes > hot.pointee.queueBytesMax && records > 1),
+            let oldest = client.lane.dropOldest()
+        {
+            records -= 1
+            bytes -= oldest.bytes
+            dropped += 1
+            droppedBytes += oldest.bytes
+            if let chunk = oldest.emptied {
+                chunkCount -= 1
+                emptied.append(chunk)
+            }
+        }
+        if dropped > 0 {
+            hot.pointee.queuedRecords.wrappingSubtract(dropped, ordering: .acquiringAndReleasing)
+            hot.pointee.queuedBytes.wrappingSubtract(droppedBytes, ordering: .acquiringAndReleasing)
+        }
+        return (dropped, emptied)
     }
 
     /// Makes a consumer come by for a client's destructors, although no record may wait.
@@ -164,13 +209,19 @@ package final class RecordQueue: @unchecked Sendable {
     }
 
     /// Lock held.
-    private var hasWork: Bool { !ready.isEmpty || !retiring.isEmpty }
+    private var hasWork: Bool { chunkCount > 0 || !retiring.isEmpty }
 
     package var isEmpty: Bool { monitor.withLock { !hasWork } }
 
     private func take() -> RecordChunk? {
         monitor.withLock {
-            let chunk = ready.popFirst()
+            var chunk: RecordChunk?
+            while chunk == nil, let lane = ready.popFirst() {
+                chunk = lane.popFirst()
+                lane.isListed = !lane.isEmpty
+                if lane.isListed { ready.append(lane) }
+            }
+            if chunk != nil { chunkCount -= 1 }
             if !hasWork, fd >= 0 { System.clearEventFD(fd) }
             return chunk
         }
@@ -189,16 +240,18 @@ package final class RecordQueue: @unchecked Sendable {
     }
 
     /// The rest of a chunk waits for the next dispatch.
-    private func giveBack(_ chunk: RecordChunk) {
+    private func giveBack(_ chunk: RecordChunk, of client: Client) {
         monitor.withLock {
-            ready.prepend(chunk)
+            client.lane.giveBack(chunk)
+            chunkCount += 1
+            list(client.lane)
             announce()
         }
     }
 
     /// Gives a chunk back after its records have been consumed.
     func recycle(_ chunk: RecordChunk) {
-        chunk.client?.didConsume(bytes: chunk.usedBytes, records: chunk.count)
+        chunk.client?.didConsume(bytes: chunk.usedBytes, records: chunk.usedRecords)
         ChunkPool.give(chunk)
     }
 
@@ -237,7 +290,7 @@ package final class RecordQueue: @unchecked Sendable {
         guard beginConsuming() else { throw Self.busy }
         var delivered = 0
         // A bound even when the reactor keeps adding: a dispatch of everything ends with what waited when it began.
-        var chunksLeft = monitor.withLock { ready.count }
+        var chunksLeft = monitor.withLock { chunkCount }
         runRetired()
         while chunksLeft > 0, recordsMax <= 0 || delivered < recordsMax, let chunk = take() {
             chunksLeft -= 1
@@ -252,7 +305,7 @@ package final class RecordQueue: @unchecked Sendable {
                 throw Fault(BIRD_ERR_FORKED, .argument, field: "queue", "The queue belongs to the parent process.")
             }
             client.leaveDelivery()
-            if chunk.isDelivered || client.isEnding { recycle(chunk) } else { giveBack(chunk) }
+            if chunk.isDelivered || client.isEnding { recycle(chunk) } else { giveBack(chunk, of: client) }
         }
         endConsuming()
         return delivered

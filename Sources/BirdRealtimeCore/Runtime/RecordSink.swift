@@ -12,6 +12,9 @@ final class RecordSink {
     private unowned(unsafe) let client: Client
     private let queue: RecordQueue?
     private let isQueued: Bool
+    private let dropsNewest: Bool
+    /// "drop-oldest": application events have chunks of their own, from which the oldest can be dropped.
+    private let separatesEvents: Bool
     private var chunk: RecordChunk?
     /// LOOP: the record of the event being delivered, filled anew each time.
     private let loopRecord = UnsafeMutablePointer<bird_record>.allocate(capacity: 1)
@@ -32,6 +35,8 @@ final class RecordSink {
         hot = client.hot
         dispatcher = client.dispatcher
         isQueued = client.queue != nil
+        dropsNewest = isQueued && client.options.overflow == .dropNewest
+        separatesEvents = isQueued && client.options.overflow == .dropOldest
         (names, namesVersion) = client.namesSnapshot()
         loopRecord.initialize(to: bird_record())
         loopRecord.pointee.struct_size = UInt32(MemoryLayout<bird_record>.size)
@@ -42,13 +47,16 @@ final class RecordSink {
 
     deinit { loopRecord.deallocate() }
 
-    /// The bound of the consumer's queue has been reached.
+    /// Nothing more is to be read until the consumer has caught up.
     @inline(__always)
     var isFull: Bool {
-        guard isQueued else { return false }
-        let openRecords = chunk?.count ?? 0
-        return hot.pointee.queuedRecords.load(ordering: .relaxed) + openRecords >= hot.pointee.queueRecordsMax
-            || hot.pointee.queuedBytes.load(ordering: .relaxed) + (chunk?.usedBytes ?? 0) >= hot.pointee.queueBytesMax
+        isQueued && hasReached(records: hot.pointee.pauseRecords, bytes: hot.pointee.pauseBytes)
+    }
+
+    @inline(__always)
+    private func hasReached(records: Int, bytes: Int) -> Bool {
+        hot.pointee.queuedRecords.load(ordering: .relaxed) + (chunk?.usedRecords ?? 0) >= records
+            || hot.pointee.queuedBytes.load(ordering: .relaxed) + (chunk?.usedBytes ?? 0) >= bytes
     }
 
     @inline(__always)
@@ -83,8 +91,9 @@ final class RecordSink {
         _ message: UnsafeMutableRawBufferPointer, _ scanned: ScannedMessage, _ channel: UnsafeMutablePointer<ChannelHot>
     ) {
         guard isWanted(BIRD_RECORD_EVENT), let base = message.baseAddress else { return }
-        refreshNames()
         eventsDelivered &+= 1
+        if dropsNewest, isWithoutRoom() { return }
+        refreshNames()
         let name = nameOf(scanned.event.bytes(in: UnsafeRawBufferPointer(message)))
         if isQueued {
             store(base, scanned, channel, name)
@@ -143,7 +152,7 @@ final class RecordSink {
     ) {
         let eventBytes = name == nil ? scanned.event.length + 1 : 0
         let dataBytes = scanned.dataKind == .none ? 0 : scanned.data.length + 1
-        let chunk = openChunk(eventBytes + dataBytes)
+        let chunk = openChunk(eventBytes + dataBytes, isDroppable: separatesEvents)
         var record = StoredRecord(visible: bird_record(), channel: channel, rosterChange: -1)
         setConstants(&record.visible, BIRD_RECORD_EVENT)
         setChannel(&record.visible, channel)
@@ -192,34 +201,86 @@ final class RecordSink {
     // MARK: Chunks
 
     @inline(__always)
-    private func openChunk(_ stringBytes: Int) -> RecordChunk {
-        if let chunk, chunk.hasRoom(forStringBytes: stringBytes) { return chunk }
-        return nextChunk(stringBytes)
+    private func openChunk(_ stringBytes: Int, isDroppable: Bool) -> RecordChunk {
+        if let chunk, chunk.hasRoom(forStringBytes: stringBytes), chunk.isDroppable == isDroppable { return chunk }
+        return nextChunk(stringBytes, isDroppable)
     }
 
     @inline(never)
-    private func nextChunk(_ stringBytes: Int) -> RecordChunk {
-        publish()
+    private func nextChunk(_ stringBytes: Int, _ isDroppable: Bool) -> RecordChunk {
         let next: RecordChunk
         if let queue {
-            next = queue.chunk(for: client, stringBytes: stringBytes, isBusy: isBusy)
-            hot.pointee.queuedBytes.wrappingSubtract(next.usedBytes, ordering: .relaxed)
-            hot.pointee.queuedRecords.wrappingSubtract(next.count, ordering: .relaxed)
+            let preferredBytes = preferredBytes(isDroppable)
+            publish()
+            if let newest = queue.newest(of: client, isDroppable: isDroppable, roomForStringBytes: stringBytes) {
+                hot.pointee.queuedBytes.wrappingSubtract(newest.usedBytes, ordering: .relaxed)
+                hot.pointee.queuedRecords.wrappingSubtract(newest.usedRecords, ordering: .relaxed)
+                chunk = newest
+                return newest
+            }
+            next = ChunkPool.take(
+                for: client, stringBytes: stringBytes, preferredBytes: preferredBytes, isDroppable: isDroppable)
         } else {
-            next = ChunkPool.take(for: client, stringBytes: stringBytes, isBusy: false)
+            next = ChunkPool.take(for: client, stringBytes: stringBytes, preferredBytes: 0)
         }
-        if next.isEmpty { next.namesVersion = namesVersion }
+        next.namesVersion = namesVersion
         chunk = next
         return next
     }
 
+    /// Large when more records are to be expected. Where events and others alternate, a chunk may end after its first record: there it only
+    /// grows with what came before it, so that the memory stays in proportion to what it holds.
+    private func preferredBytes(_ isDroppable: Bool) -> Int {
+        let most = isBusy ? RecordChunk.bytesNormal : RecordChunk.bytesSmall
+        guard separatesEvents else { return most }
+        guard let chunk, chunk.isDroppable == isDroppable else { return RecordChunk.bytesSmallest }
+        return min(most, chunk.capacityBytes * 4)
+    }
+
     /// Hands over what has been collected. Call at the end of a round.
     func publish() {
-        guard let chunk, let queue else { return }
-        self.chunk = nil
-        hot.pointee.queuedBytes.wrappingAdd(chunk.usedBytes, ordering: .acquiringAndReleasing)
-        hot.pointee.queuedRecords.wrappingAdd(chunk.count, ordering: .acquiringAndReleasing)
-        queue.publish(chunk)
+        guard let queue else { return }
+        // Twice when an overflow has to be told.
+        while let chunk {
+            self.chunk = nil
+            hot.pointee.queuedBytes.wrappingAdd(chunk.usedBytes, ordering: .acquiringAndReleasing)
+            hot.pointee.queuedRecords.wrappingAdd(chunk.usedRecords, ordering: .acquiringAndReleasing)
+            noteDropped(queue.publish(chunk, of: client))
+        }
+    }
+
+    // MARK: Overflow
+
+    /// The event that has just come is dropped.
+    @inline(__always)
+    private func isWithoutRoom() -> Bool {
+        guard isOverflow else { return false }
+        // The consumer may take what is still here.
+        publish()
+        guard isOverflow else { return false }
+        noteDropped(1)
+        return true
+    }
+
+    private var isOverflow: Bool {
+        hasReached(records: hot.pointee.queueRecordsMax, bytes: hot.pointee.queueBytesMax)
+    }
+
+    /// Counts, and tells the first of an episode.
+    private func noteDropped(_ events: Int) {
+        guard events > 0 else { return }
+        client.counters.eventsDropped.add(UInt64(events))
+        guard !hot.pointee.isOverflowing.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        // The consumer may have caught up before it could see that there is something to end.
+        if !hot.pointee.isOverHalf { hot.pointee.isOverflowing.store(false, ordering: .relaxed) }
+        add(
+            Self.failure(
+                BIRD_RECORD_ERROR,
+                Fault(
+                    BIRD_ERR_FULL, .connection, field: "overflow",
+                    "The program does not keep up: application events are dropped (overflow is \(client.options.overflow.rawValue), "
+                        + "queue_records_max \(hot.pointee.queueRecordsMax), "
+                        + "queue_bytes_max \(hot.pointee.queueBytesMax)).", isRetriable: true)))
     }
 
     // MARK: Everything else
@@ -230,6 +291,7 @@ final class RecordSink {
         var channel: ChannelReference = .none
         var event = ""
         var data: InboundMessage.Data = .none
+        var isApplicationEvent = false
         var rosterChange: RosterChange?
         var operation: UInt64 = 0
         /// Writes the detail into the chunk.
@@ -318,8 +380,9 @@ final class RecordSink {
             return Content(
                 kind: BIRD_RECORD_CONNECTION_COUNT, channel: reference, event: dialect.connectionCount, data: data)
         case .channelEvent(let reference, let name, let data):
-            eventsDelivered &+= 1
-            return Content(kind: BIRD_RECORD_EVENT, channel: reference, event: name, data: data)
+            return Content(
+                kind: BIRD_RECORD_EVENT, channel: reference, event: name, data: data,
+                isApplicationEvent: !name.utf8.starts(with: dialect.prefix.utf8))
         case .signedIn(let member, let memberData):
             var content = Self.memberContent(BIRD_RECORD_SIGNED_IN, .none, "", member, nil)
             content.data = .string(Array(memberData.utf8))
@@ -388,6 +451,8 @@ final class RecordSink {
             content.rosterChange?.apply()
             return
         }
+        if content.kind == BIRD_RECORD_EVENT { eventsDelivered &+= 1 }
+        if content.isApplicationEvent, dropsNewest, isWithoutRoom() { return }
         let (dataKind, data): (Int32, [UInt8]) =
             switch content.data {
             case .none: (BIRD_DATA_NONE, [])
@@ -396,7 +461,8 @@ final class RecordSink {
             }
         refreshNames()
         let chunk = openChunk(
-            content.event.utf8.count + data.count + content.detailStringBytes + Self.detailBytesMax)
+            content.event.utf8.count + data.count + content.detailStringBytes + Self.detailBytesMax,
+            isDroppable: separatesEvents && content.isApplicationEvent)
         let channel = ChannelHot.at(content.channel)
         var record = StoredRecord(visible: bird_record(), channel: channel, rosterChange: -1)
         setConstants(&record.visible, content.kind)

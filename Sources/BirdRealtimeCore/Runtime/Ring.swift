@@ -28,6 +28,8 @@ struct Ring<Element>: ~Copyable {
         return element
     }
 
+    var first: Element? { count == 0 ? nil : storage[head] }
+
     var last: Element? { count == 0 ? nil : storage[(head + count - 1) & (storage.count - 1)] }
 
     mutating func popLast() -> Element? {

@@ -68,10 +68,15 @@ struct Liveness: Sendable {
         isWatching = false
     }
 
+    /// A ping was not answered in time.
+    func isDead(_ now: Instant) -> Bool {
+        isWatching && isPongAwaited && !hasHeard && pongDue <= now
+    }
+
     mutating func check(_ now: Instant) -> Verdict {
         guard isWatching, due <= now else { return .nothing }
+        if isDead(now) { return .dead }
         if isPongAwaited, !hasHeard {
-            guard pongDue > now else { return .dead }
             due = pongDue
             return .nothing
         }

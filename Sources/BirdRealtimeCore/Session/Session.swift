@@ -11,6 +11,10 @@ package struct Session: ~Copyable, Sendable {
     /// The identity of this connection.
     package internal(set) var memberID: String?
 
+    /// The program does not take what it is told. Until it does, no planned attempt begins, nobody is asked, and since reading rests, no
+    /// answer is missed: what went on for months would fill the memory of a program that has stopped. `.timer` is due at its end.
+    package var isStalled = false
+
     let configuration: SessionConfiguration
     let dialect: Dialect
     let memberChannel: ChannelReference
@@ -73,13 +77,16 @@ package struct Session: ~Copyable, Sendable {
         liveness.noteUnread()
     }
 
+    /// The next check would find that the edge is dead.
+    package func isEdgeDead(_ now: Instant) -> Bool { liveness.isDead(now) }
+
     // MARK: - Input
 
     /// When `.timer` is due; it may turn out that there was nothing to do yet.
     package var nextDeadline: Instant? {
         var next = deadlines.first?.due
         next = Self.earlier(next, handshakeDue)
-        next = Self.earlier(next, planned?.due)
+        next = Self.earlier(next, isStalled ? nil : planned?.due)
         return Self.earlier(next, liveness.isWatching ? liveness.due : nil)
     }
 
@@ -138,7 +145,7 @@ package struct Session: ~Copyable, Sendable {
         if let due = handshakeDue, due <= turn.now {
             handshakeMissing(&turn)
         }
-        if let planned, planned.due <= turn.now {
+        if let planned, planned.due <= turn.now, !isStalled {
             attemptDue(planned, &turn)
         }
         // What expires may set deadlines that are due at once; those have their turn next time.

@@ -78,7 +78,7 @@ extension Session {
     /// Asks for as many as may be in flight, at the end of each turn: whatever has freed a place. The signin goes before the
     /// channels.
     mutating func askAuthorizer(_ turn: inout Turn) {
-        while authorizations.hasRoom {
+        while !isStalled, authorizations.hasRoom {
             let applicant: Applicant
             if signin.admission.phase == .queued {
                 applicant = .signin
@@ -141,6 +141,8 @@ extension Session {
                 "The authorizer gave no answer for \(title(of: applicant)) within \(configuration.authTimeoutMs) ms.",
                 isRetriable: true)
             retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: Self.silentRetriesMax, &turn)
+        case .pending where isStalled:
+            setDeadline(of: applicant, turn.now + configuration.answerTimeoutMs)
         case .pending:
             if let cause = self[applicant].cause {
                 deny(applicant, cause, &turn)

@@ -1,11 +1,12 @@
 /*
- * usage: client_script [KEY=VALUE | header:NAME=VALUE]...     options of the client; delivery is a queue that is drained
+ * usage: client_script [KEY=VALUE | header:NAME=VALUE]...     options of the client, and one of its own:
+ *   consume=drain|dispatch|thread        how its records are taken: two ways to empty a queue, or the library's pool
  *
  * Commands, one a line; every one is answered by {"reply": COMMAND, "status": ...}:
  *   connect | disconnect | destroy | close MS | flush MS | wait STATE MS | storm THREADS
  *   subscribe CHANNEL TAG | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin TAG FLAGS
  *   grant REQUEST AUTH [MEMBER_DATA] | headers REQUEST NAME VALUE | proceed REQUEST MS | refuse REQUEST RETRIABLE MESSAGE
- *   pause | resume                       stops and goes on draining
+ *   pause | resume                       stops and goes on consuming; in the pool the next handler waits
  *   channel_state CHANNEL | roster CHANNEL | state | statistics
  * The end of stdin destroys the client.
  */
@@ -27,8 +28,12 @@
 #define LINE_BYTES_MAX 65536
 
 static bird_client *client;
-static bird_queue *queue;
-static bool is_paused, is_destroyed;
+static bird_queue *queue; /* NULL: the pool */
+static bool is_dispatching, is_destroyed;
+
+static pthread_mutex_t pause_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t pause_ended = PTHREAD_COND_INITIALIZER;
+static bool is_paused;
 
 static struct {
     char name[168];
@@ -154,7 +159,26 @@ static bird_status tell_statistics(void) {
     json_unsigned("queue_bytes", s.queue_bytes);
     json_unsigned("read_pauses", s.read_pauses);
     json_unsigned("attempts_refused", s.attempts_refused);
+    json_unsigned("events_dropped", s.events_dropped);
     return status;
+}
+
+static void set_paused(bool paused) {
+    pthread_mutex_lock(&pause_lock);
+    is_paused = paused;
+    pthread_cond_broadcast(&pause_ended);
+    pthread_mutex_unlock(&pause_lock);
+}
+
+static void print_when_not_paused(const bird_record *record, void *user_data) {
+    (void)user_data;
+    pthread_mutex_lock(&pause_lock);
+    while (is_paused) {
+        pthread_cond_wait(&pause_ended, &pause_lock);
+    }
+    pthread_mutex_unlock(&pause_lock);
+    print_record(record);
+    fflush(stdout);
 }
 
 static bird_status destroy(void) {
@@ -180,7 +204,7 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
     } else if (strcmp(command, "statistics") == 0) {
         return tell_statistics();
     } else if (strcmp(command, "pause") == 0 || strcmp(command, "resume") == 0) {
-        is_paused = *command == 'p';
+        set_paused(*command == 'p');
         return BIRD_OK;
     } else if (first == NULL) {
         give_up("unknown command, or an argument is missing");
@@ -263,7 +287,13 @@ static bool read_commands(void) {
     return true;
 }
 
-static void drain(void) {
+static void consume(void) {
+    if (is_dispatching) {
+        if (bird_queue_dispatch(queue, 0, NULL) != BIRD_OK) {
+            give_up("the queue cannot be dispatched");
+        }
+        return;
+    }
     for (;;) {
         bird_batch *batch = NULL;
         const bird_record *records = NULL;
@@ -290,23 +320,35 @@ static bird_status create(int count, char **settings, bird_error **error) {
             give_up("an option is KEY=VALUE");
         }
         *value++ = '\0';
+        if (strcmp(settings[i], "consume") == 0) {
+            continue;
+        }
         status = strncmp(settings[i], "header:", 7) == 0
                      ? bird_options_set_auth_header(options, settings[i] + 7, value, error)
                      : bird_options_set(options, settings[i], value, error);
     }
-    if (status == BIRD_OK) {
+    if (status == BIRD_OK && queue != NULL) {
         status = bird_options_set_queue(options, queue);
     }
     if (status == BIRD_OK) {
         status = bird_client_create(options, &client, error);
+    }
+    if (status == BIRD_OK && (is_dispatching || queue == NULL)) {
+        uint64_t observer;
+        status = bird_client_observe(client, UINT64_MAX, print_when_not_paused, NULL, NULL, &observer, error);
     }
     bird_options_destroy(options);
     return status;
 }
 
 int main(int count, char **settings) {
-    int32_t fd;
-    if (bird_queue_create(&queue) != BIRD_OK || bird_queue_fd(queue, &fd) != BIRD_OK) {
+    bool has_pool = false;
+    for (int i = 1; i < count; i++) {
+        has_pool = has_pool || strcmp(settings[i], "consume=thread") == 0;
+        is_dispatching = is_dispatching || strcmp(settings[i], "consume=dispatch") == 0;
+    }
+    int32_t fd = -1;
+    if (!has_pool && (bird_queue_create(&queue) != BIRD_OK || bird_queue_fd(queue, &fd) != BIRD_OK)) {
         give_up("no queue");
     }
     bird_error *error = NULL;
@@ -327,13 +369,14 @@ int main(int count, char **settings) {
             give_up("poll");
         }
         if (entries[1].revents != 0) {
-            drain();
+            consume();
         }
         if (entries[0].revents != 0) {
             is_open = read_commands();
         }
         fflush(stdout);
     }
+    set_paused(false);
     if (created == BIRD_OK && !is_destroyed) {
         bird_client_destroy(client);
     }

@@ -1,32 +1,38 @@
 #include "json_line.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char *separator;
+/* Lines of several threads come out whole. */
+static _Thread_local FILE *line;
+static _Thread_local char *bytes_of_line;
+static _Thread_local size_t line_length;
+static _Thread_local const char *separator;
 
 void json_begin(void) {
+    line = open_memstream(&bytes_of_line, &line_length);
     separator = "{";
 }
 
 static void put_string(const char *bytes, size_t length) {
-    putchar('"');
+    fputc('"', line);
     for (size_t i = 0; i < length; i++) {
         const unsigned char byte = (unsigned char)bytes[i];
         if (byte < ' ' || byte == '"' || byte == '\\') {
-            printf("\\u%04x", byte);
+            fprintf(line, "\\u%04x", byte);
         } else {
-            putchar(byte);
+            fputc(byte, line);
         }
     }
-    putchar('"');
+    fputc('"', line);
 }
 
 static void put_key(const char *key) {
-    fputs(separator, stdout);
+    fputs(separator, line);
     separator = ",";
     put_string(key, strlen(key));
-    putchar(':');
+    fputc(':', line);
 }
 
 void json_text(const char *key, const char *bytes, size_t length) {
@@ -40,14 +46,17 @@ void json_string(const char *key, const char *text) {
 
 void json_number(const char *key, int64_t number) {
     put_key(key);
-    printf("%lld", (long long)number);
+    fprintf(line, "%lld", (long long)number);
 }
 
 void json_unsigned(const char *key, uint64_t number) {
     put_key(key);
-    printf("%llu", (unsigned long long)number);
+    fprintf(line, "%llu", (unsigned long long)number);
 }
 
 void json_end(void) {
-    puts("}");
+    fputs("}\n", line);
+    fclose(line);
+    fwrite(bytes_of_line, 1, line_length, stdout);
+    free(bytes_of_line);
 }

@@ -56,6 +56,9 @@ BIRD_DELIVERY_THREAD = 0
 BIRD_DELIVERY_QUEUE = 1
 BIRD_DELIVERY_LOOP = 2
 
+BIRD_QUEUE_RESERVED_RECORDS = 1024
+BIRD_QUEUE_RESERVED_BYTES = 1048576
+
 BIRD_STATE_INITIALIZED = 0
 BIRD_STATE_CONNECTING = 1
 BIRD_STATE_CONNECTED = 2
@@ -227,6 +230,7 @@ class StatisticsCounters(ctypes.Structure):
         ("queue_bytes", c_uint64),
         ("read_pauses", c_uint64),
         ("attempts_refused", c_uint64),
+        ("events_dropped", c_uint64),
     )
 
 

@@ -68,9 +68,11 @@ class Options(TypedDict, total=False):
     outbound_bytes_max: Number
     """bytes waiting to be written before QueueFull"""
     queue_bytes_max: Number
-    """bytes not yet delivered before reading pauses"""
+    """bytes not yet delivered, beyond which overflow decides"""
     queue_records_max: Number
     """the same in records"""
+    overflow: Text
+    """when handlers are slow: "pause" (reading), "drop-oldest" or "drop-newest" (application events)"""
 
 
 _HINTS = {key: get_args(hint) for key, hint in get_type_hints(Options).items()}

@@ -10,7 +10,7 @@ class Statistics(NamedTuple):
 
     bytes_received: int
     messages_received: int
-    #: application events handed to the delivery
+    #: application events for the delivery, dropped ones included
     events_delivered: int
     #: messages that are no JSON object with a string event
     frames_malformed: int
@@ -33,3 +33,5 @@ class Statistics(NamedTuple):
     read_pauses: int
     #: planned attempts that may_reconnect refused
     attempts_refused: int
+    #: application events dropped because handlers were slow (overflow)
+    events_dropped: int

@@ -14,10 +14,12 @@ import pytest
 from bird_realtime import (
     AuthorizationError,
     BirdRealtime,
+    BirdRealtimeError,
     Event,
     InvalidArgument,
     NotSubscribed,
     NotSupported,
+    QueueFull,
     SubscriptionFailed,
 )
 from bird_realtime.testing import EdgeServer
@@ -241,6 +243,36 @@ def test_a_slow_handler_loses_nothing(edge: EdgeServer, connect: Connect) -> Non
     gate.set()
     eventually(lambda: len(seen) == 1_000, "all events")
     assert seen == list(range(1_000))
+
+
+@pytest.mark.parametrize("overflow", ["drop-oldest", "drop-newest"])
+def test_a_slow_handler_may_lose_events(edge: EdgeServer, connect: Connect, overflow: str) -> None:
+    bird = connect(queue_records_max=100, overflow=overflow)
+    errors: list[BirdRealtimeError] = []
+    bird.connection.bind("error", errors.append)
+    orders = bird.subscribe("orders")
+    orders.wait_subscribed(GENEROUS_S)
+    gate = threading.Event()
+    seen: list[int] = []
+
+    def slow(event: Event) -> None:
+        assert gate.wait(GENEROUS_S)
+        seen.append(event.data)
+
+    orders.bind("tick", slow)
+    for number in range(1_000):
+        edge.publish("tick", ["orders"], number)
+    eventually(lambda: bird.statistics().events_delivered == 1_000, "all to have come")
+    statistics = bird.statistics()
+    assert 800 < statistics.events_dropped < 1_000
+    assert statistics.read_pauses == 0
+    gate.set()
+    eventually(lambda: len(seen) == 1_000 - statistics.events_dropped, "what was kept")
+    kept = 1_000 - statistics.events_dropped
+    assert seen == sorted(seen)
+    assert seen[-1] == (999 if overflow == "drop-oldest" else kept - 1)
+    eventually(lambda: errors, "the notice")
+    assert [(type(error), error.field, error.retriable) for error in errors] == [(QueueFull, "overflow", True)]
 
 
 def _frame(number: int) -> bytes:
