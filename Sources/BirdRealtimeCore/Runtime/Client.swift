@@ -12,6 +12,7 @@ package final class Client: @unchecked Sendable {
 
     package let options: ClientOptions
     let edge: Edge
+    let route: Route
     let authEndpoint: HTTPEndpoint?
     let memberAuthEndpoint: HTTPEndpoint?
     let lock = Monitor()
@@ -65,14 +66,16 @@ package final class Client: @unchecked Sendable {
         edge = try Edge(
             region: options.region, wsHost: options.wsHost, allowInsecure: options.allowInsecure,
             appKey: options.appKey, version: Library.version)
+        route = try Route(
+            host: edge.host, port: edge.port, isSecure: edge.usesTLS, address: options.address, options: options)
         var options = options
         options.session.hasChannelAuthorizer = options.asksAuthorizer || options.authEndpoint != nil
         options.session.hasMemberAuthorizer = options.asksMemberAuthorizer || options.memberAuthEndpoint != nil
         authEndpoint = try options.authEndpoint.map { (text) throws(Fault) in
-            try HTTPEndpoint(text, option: "auth_endpoint", allowInsecure: options.allowInsecure)
+            try HTTPEndpoint(text, option: "auth_endpoint", options)
         }
         memberAuthEndpoint = try options.memberAuthEndpoint.map { (text) throws(Fault) in
-            try HTTPEndpoint(text, option: "member_auth_endpoint", allowInsecure: options.allowInsecure)
+            try HTTPEndpoint(text, option: "member_auth_endpoint", options)
         }
         if options.delivery == .queue, options.queue == nil {
             throw Fault(

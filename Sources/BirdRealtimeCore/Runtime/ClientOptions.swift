@@ -119,14 +119,14 @@ extension ClientOptions {
             else { throw Self.unacceptable(key, "must be 1 to 256 bytes without control characters") }
             appKey = value
         case .address:
-            guard Resolver.isLiteral(value) else { throw Self.unacceptable(key, "must be an IPv4 or IPv6 address") }
+            guard IPAddress(value) != nil else { throw Self.unacceptable(key, "must be an IPv4 or IPv6 address") }
             address = value
         case .proxy:
-            guard let chosen = ProxyChoice(url: value) else {
-                throw Self.unacceptable(
-                    key, "must be an http://, socks5:// or socks5h:// URL with a host, or empty for no proxy")
+            let chosen = Proxy(url: value)
+            guard chosen != nil || value.isEmpty else {
+                throw Self.unacceptable(key, "must be \(Proxy.isWhat), or empty for no proxy")
             }
-            proxy = chosen
+            proxy = ProxyChoice(option: chosen)
         case .delivery:
             switch value {
             case "thread": delivery = .thread

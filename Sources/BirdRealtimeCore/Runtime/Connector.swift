@@ -26,11 +26,11 @@ final class Connector {
 
     /// Starts an attempt. `upgrade` are the first bytes to send; `done` comes once, unless the attempt is cancelled.
     func connect(
-        _ address: Edge, _ options: ClientOptions, upgrade: [UInt8],
+        _ address: Edge, _ route: Route, timeoutMs: Int64, upgrade: [UInt8],
         _ done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
     ) -> ConnectAttempt {
         let attempt = ConnectAttempt(
-            address: address, options: options, upgrade: upgrade, connector: self, done: done)
+            address: address, route: route, timeoutMs: timeoutMs, upgrade: upgrade, connector: self, done: done)
         attempt.resolve(on: reactor)
         return attempt
     }
@@ -46,24 +46,25 @@ final class Connector {
 /// From a host name to a stream on which the upgrade request has been sent.
 final class ConnectAttempt {
     private let address: Edge
-    private let options: ClientOptions
+    private let route: Route
+    private let timeoutMs: Int64
     private let upgrade: [UInt8]
     private let connector: Connector
-    private let route: Route
     private var done: ((Result<(stream: Stream, sent: Int), Fault>) -> Void)?
-    private var ticket: Resolver.Ticket?
+    private var lookUp: NameLookUp?
+    private var resolved: [ResolvedName] = []
     private var transfer: ConnectTransfer?
 
     fileprivate init(
-        address: Edge, options: ClientOptions, upgrade: [UInt8], connector: Connector,
+        address: Edge, route: Route, timeoutMs: Int64, upgrade: [UInt8], connector: Connector,
         done: @escaping (Result<(stream: Stream, sent: Int), Fault>) -> Void
     ) {
         self.address = address
-        self.options = options
+        self.route = route
+        self.timeoutMs = timeoutMs
         self.upgrade = upgrade
         self.connector = connector
         self.done = done
-        route = Route(host: address.host, port: address.port, isSecure: address.usesTLS, options: options)
     }
 
     /// What the attempt is waiting for.
@@ -71,8 +72,8 @@ final class ConnectAttempt {
 
     func cancel() {
         done = nil
-        ticket?.abandon()
-        ticket = nil
+        lookUp?.abandon()
+        lookUp = nil
         transfer?.cleanUp()
         transfer = nil
     }
@@ -90,19 +91,19 @@ final class ConnectAttempt {
     }
 
     fileprivate func resolve(on reactor: Reactor) {
-        ticket = route.proxy.resolve(
-            host: address.host, port: address.port, address: options.address, on: reactor
-        ) { [weak self] answer in
+        lookUp = route.resolve(on: reactor) { [weak self] answer in
             guard let self else { return }
-            ticket = nil
+            lookUp = nil
             switch answer {
-            case .success(let entries): start(resolved: entries)
+            case .success(let names):
+                resolved = names
+                start()
             case .failure(let fault): finish(.failure(fault))
             }
         }
     }
 
-    private func start(resolved: [String]) {
+    private func start() {
         guard let transfer = ConnectTransfer(), let shard = connector.shard() else {
             finish(
                 .failure(
@@ -114,7 +115,7 @@ final class ConnectAttempt {
         transfer.set(CURLOPT_FRESH_CONNECT, 1)
         transfer.set(CURLOPT_TCP_NODELAY, 1)
         // The session has the deadline of the whole attempt; this one only keeps a transfer from lying about for ever.
-        transfer.set(CURLOPT_CONNECTTIMEOUT_MS, Int(options.session.connectTimeoutMs))
+        transfer.set(CURLOPT_CONNECTTIMEOUT_MS, Int(timeoutMs))
         route.apply(to: transfer, resolved: resolved)
         transfer.onFinished = { [weak self] code in self?.connected(code) }
         self.transfer = transfer
@@ -129,7 +130,8 @@ final class ConnectAttempt {
         guard let transfer else { return }
         self.transfer = nil
         guard code == CURLE_OK else {
-            let fault = route.fault(code, of: transfer, "No connection to \(address.host):\(address.port)")
+            let fault = route.fault(
+                code, of: transfer, resolved: resolved, "No connection to \(address.host):\(address.port)")
             transfer.cleanUp()
             finish(.failure(fault))
             return

@@ -69,10 +69,22 @@ class CurlTransfer {
         return Int32(clamping: status)
     }
 
+    /// Why a SOCKS proxy did not connect, a CURLproxycode.
+    var proxyError: Int {
+        var code = 0
+        _ = birdcurl_get_long(handle, CURLINFO_PROXY_ERROR, &code)
+        return code
+    }
+
     /// There is a TCP connection, to the server or to the proxy.
-    var hasSocketConnected: Bool {
+    var hasSocketConnected: Bool { hasPassed(CURLINFO_CONNECT_TIME_T) }
+
+    /// The proxy has connected; of a SOCKS proxy it is known when the TLS session through it is there.
+    var isThroughProxy: Bool { proxyStatus == 200 || hasPassed(CURLINFO_APPCONNECT_TIME_T) }
+
+    private func hasPassed(_ time: CURLINFO) -> Bool {
         var microseconds: curl_off_t = 0
-        _ = birdcurl_get_offset(handle, CURLINFO_CONNECT_TIME_T, &microseconds)
+        _ = birdcurl_get_offset(handle, time, &microseconds)
         return microseconds > 0
     }
 

@@ -255,7 +255,9 @@ final class Driver {
         let upgrade = UpgradeRequest.bytes(
             host: edge.hostHeader, path: edge.path, key: key, userAgent: Library.userAgent)
         attempt = (id, nil)
-        let started = reactor.connector.connect(edge, client.options, upgrade: upgrade) { [weak self] result in
+        let started = reactor.connector.connect(
+            edge, client.route, timeoutMs: client.options.session.connectTimeoutMs, upgrade: upgrade
+        ) { [weak self] result in
             self?.attemptEnded(id, result, key: key, upgrade: upgrade)
         }
         if attempt?.id == id { attempt?.attempt = started }
@@ -469,7 +471,8 @@ final class Driver {
     private func post(_ question: AuthorizationQuestion, to endpoint: HTTPEndpoint, _ headers: HTTPHeaders) {
         let dialect = dialect
         posts[question.id] = reactor.posts.post(
-            endpoint, body: Authorizer.body(question, dialect: dialect), headers: headers, options: client.options
+            endpoint, body: Authorizer.body(question, dialect: dialect), headers: headers,
+            timeoutMs: client.options.session.authTimeoutMs
         ) { [weak self] result in
             guard let self else { return }
             posts[question.id] = nil

@@ -35,10 +35,10 @@ final class HTTPPosts {
 
     /// Starts a POST of JSON, or queues it. `done` comes once, unless it is cancelled.
     func post(
-        _ url: HTTPEndpoint, body: [UInt8], headers: HTTPHeaders, options: ClientOptions,
+        _ url: HTTPEndpoint, body: [UInt8], headers: HTTPHeaders, timeoutMs: Int64,
         _ done: @escaping (Result<HTTPAnswer, Fault>) -> Void
     ) -> HTTPPost {
-        let post = HTTPPost(url: url, body: body, headers: headers, options: options, posts: self, done: done)
+        let post = HTTPPost(url: url, body: body, headers: headers, timeoutMs: timeoutMs, posts: self, done: done)
         waiting.append(post)
         startNext()
         return post
@@ -70,33 +70,32 @@ final class HTTPPost {
     private let url: HTTPEndpoint
     private let body: [UInt8]
     private let headers: HTTPHeaders
-    private let options: ClientOptions
+    private let timeoutMs: Int64
     private let posts: HTTPPosts
-    private let route: Route
     private var done: ((Result<HTTPAnswer, Fault>) -> Void)?
-    private var ticket: Resolver.Ticket?
+    private var lookUp: NameLookUp?
+    private var resolved: [ResolvedName] = []
     private var transfer: PostTransfer?
     fileprivate var isCounted = false
 
     fileprivate init(
-        url: HTTPEndpoint, body: [UInt8], headers: HTTPHeaders, options: ClientOptions,
+        url: HTTPEndpoint, body: [UInt8], headers: HTTPHeaders, timeoutMs: Int64,
         posts: HTTPPosts, done: @escaping (Result<HTTPAnswer, Fault>) -> Void
     ) {
         self.url = url
         self.body = body
         self.headers = headers
-        self.options = options
+        self.timeoutMs = timeoutMs
         self.posts = posts
         self.done = done
-        route = Route(host: url.host, port: url.port, isSecure: url.isSecure, options: options)
     }
 
     fileprivate var isOver: Bool { done == nil }
 
     func cancel() {
         done = nil
-        ticket?.abandon()
-        ticket = nil
+        lookUp?.abandon()
+        lookUp = nil
         transfer?.cleanUp()
         transfer = nil
         posts.ended(self)
@@ -112,17 +111,19 @@ final class HTTPPost {
     }
 
     fileprivate func resolve(on reactor: Reactor) {
-        ticket = route.proxy.resolve(host: url.host, port: url.port, address: nil, on: reactor) { [weak self] answer in
+        lookUp = url.route.resolve(on: reactor) { [weak self] answer in
             guard let self else { return }
-            ticket = nil
+            lookUp = nil
             switch answer {
-            case .success(let entries): start(resolved: entries)
+            case .success(let names):
+                resolved = names
+                start()
             case .failure(let fault): finish(.failure(fault))
             }
         }
     }
 
-    private func start(resolved: [String]) {
+    private func start() {
         guard let transfer = PostTransfer() else {
             finish(
                 .failure(
@@ -132,7 +133,7 @@ final class HTTPPost {
         transfer.set(CURLOPT_URL, url.text)
         transfer.set(CURLOPT_POST, 1)
         transfer.set(CURLOPT_FOLLOWLOCATION, 0)
-        transfer.set(CURLOPT_TIMEOUT_MS, Int(options.session.authTimeoutMs))
+        transfer.set(CURLOPT_TIMEOUT_MS, Int(timeoutMs))
         // A header of the program's replaces one of ours with the same name.
         let own = [
             "content-type: application/json", "accept: application/json", "expect:", "user-agent: \(Library.userAgent)",
@@ -143,7 +144,7 @@ final class HTTPPost {
             CURLOPT_HTTPHEADER,
             list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + given)
         _ = body.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) }
-        route.apply(to: transfer, resolved: resolved)
+        url.route.apply(to: transfer, resolved: resolved)
         transfer.onFinished = { [weak self] code in self?.ended(code) }
         self.transfer = transfer
         if !posts.add(transfer) {
@@ -156,7 +157,7 @@ final class HTTPPost {
     private func ended(_ code: CURLcode) {
         guard let transfer else { return }
         guard code == CURLE_OK else {
-            var fault = route.fault(code, of: transfer, "No answer from \(url.text)")
+            var fault = url.route.fault(code, of: transfer, resolved: resolved, "No answer from \(url.text)")
             fault.area = .authorization
             finish(.failure(fault))
             return

@@ -3,93 +3,127 @@ import CLinux
 import Glibc
 
 /// Host names to addresses, on at most two threads of its own: getaddrinfo can hang for as long as a name server is silent, and neither
-/// the reactor nor a destroy may wait for that. Threads start on need and end when there is nothing to look up.
+/// the reactor nor a destroy may wait for that. Threads start on need and end when there is nothing to look up. Nothing is remembered:
+/// only those who ask for a name while it waits or is being looked up share one answer.
 enum Resolver {
     private static let threadsMax = 2
+    private static let waitingNamesMax = 1_024
     private static let addressesMax = 16
 
     typealias Answer = Result<[String], Fault>
 
     /// One caller's interest in a look-up.
+    /// `@unchecked Sendable`: `answer` is the reactor thread's.
     final class Ticket: @unchecked Sendable {
-        // `@unchecked Sendable`: guarded by the resolver's monitor.
-        fileprivate var deliver: ((Answer) -> Void)?
+        fileprivate let host: String
+        private weak let reactor: Reactor?
+        private var answer: ((Answer) -> Void)?
 
-        fileprivate init(_ deliver: @escaping (Answer) -> Void) {
-            self.deliver = deliver
+        fileprivate init(_ host: String, _ reactor: Reactor, _ answer: @escaping (Answer) -> Void) {
+            self.host = host
+            self.reactor = reactor
+            self.answer = answer
         }
 
-        /// No answer will come.
+        /// On the reactor thread: no answer comes after this.
         func abandon() {
-            // The closure goes after the lock.
-            let old = Resolver.monitor.withLock { () -> ((Answer) -> Void)? in
-                defer { deliver = nil }
-                return deliver
-            }
-            withExtendedLifetime(old) {}
+            answer = nil
+            Resolver.withdraw(self)
         }
+
+        fileprivate func deliver(_ result: Answer) {
+            reactor?.perform { [self] in
+                defer { answer = nil }
+                answer?(result)
+            }
+        }
+    }
+
+    private struct LookUp {
+        var isRunning = false
+        var tickets: [ObjectIdentifier: Ticket] = [:]
     }
 
     private static let monitor = Monitor()
     // Guarded by `monitor`.
     nonisolated(unsafe) private static var threads = 0
+    nonisolated(unsafe) private static var lookUps: [String: LookUp] = [:]
+    /// Names whose look-up has not begun, the oldest first.
     nonisolated(unsafe) private static var waiting: [String] = []
-    nonisolated(unsafe) private static var tickets: [String: [Ticket]] = [:]
 
     /// The answer comes on the reactor thread, with the addresses in the order to try.
     static func resolve(_ host: String, on reactor: Reactor, _ answer: @escaping (Answer) -> Void) -> Ticket {
-        let ticket = Ticket { result in reactor.perform { answer(result) } }
-        let startError: Int32 = monitor.withLock {
-            let isNew = tickets[host] == nil
-            tickets[host, default: []].append(ticket)
-            if isNew { waiting.append(host) }
-            guard isNew, threads < threadsMax else { return 0 }
-            var thread = pthread_t()
-            let error = birdlinux_thread_start(
-                &thread, "bird-resolver",
-                { _ in
-                    Resolver.run()
-                    return nil
-                }, nil)
-            if error == 0 {
-                pthread_detach(thread)
-                threads += 1
-            } else if threads == 0 {
-                waiting.removeAll { $0 == host }
-                tickets[host] = nil
-                return error
-            }
-            return 0
-        }
-        if startError != 0 {
-            let fault = Fault(
-                BIRD_ERR_SYSTEM, .system, field: "thread",
-                "No thread to resolve \(host): \(Errno(code: startError).message).", isRetriable: true)
-            ticket.deliver?(.failure(fault))
-        }
+        let ticket = Ticket(host, reactor, answer)
+        if let fault = monitor.withLock({ admit(ticket) }) { ticket.deliver(.failure(fault)) }
         return ticket
     }
 
-    private static func run() {
-        while true {
-            let next: String? = monitor.withLock {
-                if waiting.isEmpty {
-                    threads -= 1
-                    return nil
-                }
-                return waiting.removeFirst()
+    /// Lock held.
+    private static func admit(_ ticket: Ticket) -> Fault? {
+        let host = ticket.host
+        if lookUps[host] == nil {
+            guard waiting.count < waitingNamesMax else {
+                return fault(host, "\(waitingNamesMax) names are waiting already")
             }
-            guard let host = next else { return }
-            let answer = lookUp(host)
-            let deliveries: [(Answer) -> Void] = monitor.withLock {
-                let interested = tickets.removeValue(forKey: host) ?? []
-                return interested.compactMap { ticket in
-                    defer { ticket.deliver = nil }
-                    return ticket.deliver
+            if threads < threadsMax {
+                let error = startThread()
+                // One that runs already takes this name too.
+                guard error == 0 || threads > 0 else {
+                    return Fault(
+                        BIRD_ERR_SYSTEM, .system, field: "thread",
+                        "No thread to resolve \(host): \(Errno(code: error).message).", isRetriable: true)
                 }
             }
-            for deliver in deliveries { deliver(answer) }
+            waiting.append(host)
         }
+        lookUps[host, default: LookUp()].tickets[ObjectIdentifier(ticket)] = ticket
+        return nil
+    }
+
+    /// A look-up that nobody waits for any more is not begun.
+    private static func withdraw(_ ticket: Ticket) {
+        monitor.withLock {
+            guard lookUps[ticket.host]?.tickets.removeValue(forKey: ObjectIdentifier(ticket)) != nil,
+                let lookUp = lookUps[ticket.host], lookUp.tickets.isEmpty, !lookUp.isRunning
+            else { return }
+            lookUps[ticket.host] = nil
+            waiting.removeAll { $0 == ticket.host }
+        }
+    }
+
+    /// Lock held. Gives an errno value.
+    private static func startThread() -> Int32 {
+        var thread = pthread_t()
+        let error = birdlinux_thread_start(
+            &thread, "bird-resolver",
+            { _ in
+                Resolver.run()
+                return nil
+            }, nil)
+        if error == 0 {
+            pthread_detach(thread)
+            threads += 1
+        }
+        return error
+    }
+
+    private static func run() {
+        while let host = monitor.withLock({ takeName() }) {
+            let answer = lookUp(host)
+            let tickets = monitor.withLock { lookUps.removeValue(forKey: host)?.tickets ?? [:] }
+            for ticket in tickets.values { ticket.deliver(answer) }
+        }
+    }
+
+    /// Lock held. nil: the thread that asks ends.
+    private static func takeName() -> String? {
+        guard !waiting.isEmpty else {
+            threads -= 1
+            return nil
+        }
+        let host = waiting.removeFirst()
+        lookUps[host]?.isRunning = true
+        return host
     }
 
     private static func lookUp(_ host: String) -> Answer {
@@ -99,11 +133,8 @@ enum Resolver {
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, nil, &hints, &list)
         guard code == 0 else {
-            return .failure(
-                System.withoutFDs
-                    ?? Fault(
-                        BIRD_ERR_RESOLVE, .connection, field: "resolve",
-                        "\(host) could not be resolved: \(String(cString: gai_strerror(code))).", isRetriable: true))
+            let reason = code == EAI_SYSTEM ? Errno(code: errno).message : String(cString: gai_strerror(code))
+            return .failure(System.withoutFDs ?? fault(host, reason))
         }
         defer { freeaddrinfo(list) }
         var addresses: [String] = []
@@ -122,11 +153,10 @@ enum Resolver {
         return .success(addresses)
     }
 
-    /// True for what needs no look-up: an IPv4 or (bracketed or bare) IPv6 address.
-    static func isLiteral(_ host: String) -> Bool {
-        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
-        var buffer = in6_addr()
-        return inet_pton(AF_INET, bare, &buffer) == 1 || inet_pton(AF_INET6, bare, &buffer) == 1
+    private static func fault(_ host: String, _ reason: String) -> Fault {
+        Fault(
+            BIRD_ERR_RESOLVE, .connection, field: "resolve", "\(host) could not be resolved: \(reason).",
+            isRetriable: true)
     }
 
     static func lockForFork() { monitor.lock() }
@@ -136,6 +166,6 @@ enum Resolver {
     static func forgetInChild() {
         threads = 0
         waiting = []
-        tickets = [:]
+        lookUps = [:]
     }
 }

@@ -2,52 +2,115 @@ import CBirdRealtimeABI
 import CCurl
 
 /// The way to a server, the same for the stream and for the POSTs to an authorizer: proxy, addresses, trust, and what went wrong on it.
-struct Route {
-    let host: String
-    let port: UInt16
-    let options: ClientOptions
-    let proxy: ProxyChoice
-
-    init(host: String, port: UInt16, isSecure: Bool, options: ClientOptions) {
-        self.host = host
-        self.port = port
-        self.options = options
-        proxy = ProxyChoice(options: options, host: host, isSecure: isSecure)
+struct Route: Sendable {
+    struct Name: Equatable, Sendable {
+        let host: String
+        let port: UInt16
+        let isProxy: Bool
     }
 
-    func apply(to transfer: CurlTransfer, resolved: [String]) {
-        proxy.apply(to: transfer)
+    private let host: String
+    private let port: UInt16
+    /// Takes the place of the host name's addresses.
+    private let address: String?
+    private let options: ClientOptions
+    private let proxy: Proxy?
+
+    init(host: String, port: UInt16, isSecure: Bool, address: String? = nil, options: ClientOptions) throws(Fault) {
+        self.host = host
+        self.port = port
+        self.address = address
+        self.options = options
+        proxy = try (options.proxy ?? ProxyChoice()).proxy(to: host, port: port, isSecure: isSecure)
+    }
+
+    // MARK: Names
+
+    /// What is looked up here, so that libcurl never does: the name of whom it connects to, and behind a SOCKS proxy that wants addresses
+    /// the server's.
+    var names: [Name] {
+        var names: [Name] = []
+        if let proxy { names.append(Name(host: proxy.host, port: proxy.port, isProxy: true)) }
+        if proxy == nil || proxy?.kind == .socks5, address == nil {
+            names.append(Name(host: host, port: port, isProxy: false))
+        }
+        return names.filter { IPAddress($0.host) == nil }
+    }
+
+    /// The answer comes at once when there is nothing to look up, else later on the reactor thread.
+    func resolve(on reactor: Reactor, _ answer: @escaping (Result<[ResolvedName], Fault>) -> Void) -> NameLookUp? {
+        let names = self.names
+        if names.isEmpty {
+            answer(.success([]))
+            return nil
+        }
+        return NameLookUp(names, on: reactor, answer)
+    }
+
+    static func unresolvable(_ fault: Fault) -> Fault {
+        var fault = fault
+        fault.status = BIRD_ERR_PROXY
+        fault.message = "The proxy \(fault.message)"
+        return fault
+    }
+
+    // MARK: The transfer
+
+    func apply(to transfer: CurlTransfer, resolved: [ResolvedName]) {
+        Proxy.apply(proxy, to: transfer)
         TrustSettings.apply(options, to: transfer)
-        if !resolved.isEmpty { transfer.set(CURLOPT_RESOLVE, list: resolved) }
+        if let address {
+            let bracketed = address.contains(":") && !address.hasPrefix("[") ? "[\(address)]" : address
+            transfer.set(CURLOPT_CONNECT_TO, list: ["::\(bracketed):\(port)"])
+        }
+        if !resolved.isEmpty { transfer.set(CURLOPT_RESOLVE, list: resolved.map(\.entry)) }
     }
 
     /// How far a transfer has come, for one who waited in vain. A SOCKS proxy does not say when it is through.
     func step(of transfer: CurlTransfer) -> String {
-        switch proxy {
-        case .direct: transfer.hasSocketConnected ? "tls" : "connect"
-        case .proxy: transfer.proxyStatus == 200 ? "tls" : "proxy"
-        }
+        if proxy != nil { return transfer.proxyStatus == 200 ? "tls" : "proxy" }
+        return transfer.hasSocketConnected ? "tls" : "connect"
     }
 
+    // MARK: What went wrong
+
     /// Turns a failed transfer into what the program is told: `what` could not be had.
-    func fault(_ code: CURLcode, of transfer: CurlTransfer, _ what: String) -> Fault {
+    func fault(_ code: CURLcode, of transfer: CurlTransfer, resolved: [ResolvedName], _ what: String) -> Fault {
         if let fault = System.withoutFDs { return fault }
         let status: Int32
         let step: String
+        var words = transfer.words(for: code)
         switch code {
-        case CURLE_COULDNT_RESOLVE_HOST: (status, step) = (BIRD_ERR_RESOLVE, "resolve")
-        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: (status, step) = (BIRD_ERR_PROXY, "proxy")
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE,
             CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_USE_SSL_FAILED:
             (status, step) = (BIRD_ERR_TLS, "tls")
-        case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING:
-            (status, step) =
-                proxy.isProxied && transfer.proxyStatus != 200
-                ? (BIRD_ERR_PROXY, "proxy") : (BIRD_ERR_CONNECT, "connect")
-        default: (status, step) = (BIRD_ERR_CONNECT, "connect")
+        case CURLE_OPERATION_TIMEDOUT: (status, step) = (BIRD_ERR_TIMEOUT, self.step(of: transfer))
+        default:
+            if let proxy, !transfer.isThroughProxy {
+                (status, step) = (BIRD_ERR_PROXY, "proxy")
+                words = "the proxy \(proxy.name) \(deed(of: proxy, code, transfer) ?? "broke the connection: \(words)")"
+            } else {
+                (status, step) = (BIRD_ERR_CONNECT, "connect")
+            }
         }
+        let connected = proxy?.host ?? host
+        let count = resolved.first { $0.host == connected }?.addresses.count ?? 1
+        if !transfer.hasSocketConnected, count > 1 { words += " (the last of \(count) addresses tried)" }
         return Fault(
-            status, .connection, field: step, "\(what): \(transfer.words(for: code)).",
-            httpStatus: transfer.proxyStatus, curlCode: Int32(code.rawValue), isRetriable: true)
+            status, .connection, field: step, "\(what): \(words).",
+            httpStatus: status == BIRD_ERR_PROXY ? transfer.proxyStatus : 0, curlCode: Int32(code.rawValue),
+            isRetriable: true)
+    }
+
+    private func deed(of proxy: Proxy, _ code: CURLcode, _ transfer: CurlTransfer) -> String? {
+        switch (code, transfer.proxyStatus) {
+        case (CURLE_PROXY, _): SOCKSReply.words(transfer.proxyError, hasCredentials: proxy.hasCredentials)
+        case (_, 407):
+            proxy.hasCredentials
+                ? "does not accept the user or the password (HTTP 407)" : "wants a user and a password (HTTP 407)"
+        case (_, let status) where status != 0: "refused to connect to \(host):\(port) (HTTP \(status))"
+        case _ where !transfer.hasSocketConnected: "could not be reached: \(transfer.words(for: code))"
+        default: nil
+        }
     }
 }

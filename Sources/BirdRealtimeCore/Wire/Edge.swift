@@ -175,4 +175,27 @@ package enum Percent {
         }
         return String(decoding: bytes, as: UTF8.self)
     }
+
+    /// Escapes undone; a % that begins none stays. nil: the result is not UTF-8 or has control characters.
+    package static func decoded(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2).compactMap(hexValue)
+            if byte == UInt8(ascii: "%"), digits.count == 2 {
+                bytes.append(digits[0] << 4 | digits[1])
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func hexValue(_ byte: UInt8) -> UInt8? {
+        if ASCII.isDigit(byte) { return byte - UInt8(ascii: "0") }
+        let letter = ASCII.lowercased(byte) &- UInt8(ascii: "a")
+        return letter < 6 ? letter + 10 : nil
+    }
 }

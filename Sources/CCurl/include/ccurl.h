@@ -4,6 +4,9 @@
 
 #include <curl/curl.h>
 
+/* A macro with a cast, which Swift does not see. */
+static const long birdcurl_auth_basic = (long)CURLAUTH_BASIC;
+
 CURLcode birdcurl_set_long(CURL *easy, CURLoption option, long value);
 CURLcode birdcurl_set_string(CURL *easy, CURLoption option, const char *value);
 CURLcode birdcurl_set_pointer(CURL *easy, CURLoption option, void *value);
