@@ -112,7 +112,7 @@ bird_status bird_version_check(int32_t header_number);
 #define BIRD_ERR_RESOLVE (-34)     /* the host name could not be resolved                                            */
 #define BIRD_ERR_CONNECT (-35)     /* no TCP connection                                                              */
 #define BIRD_ERR_TLS (-36)         /* no verified TLS session                                                        */
-#define BIRD_ERR_PROXY (-37)       /* the proxy refused or broke the connection                                      */
+#define BIRD_ERR_PROXY (-37)       /* the proxy could not be reached, or refused or broke the connection             */
 #define BIRD_ERR_UPGRADE (-38)     /* the server did not accept the WebSocket upgrade                                */
 #define BIRD_ERR_PROTOCOL (-39)    /* the server broke RFC 6455 or the Bird protocol                                 */
 #define BIRD_ERR_SERVER (-40)      /* the edge reported an error that names no channel (Bird protocol 16)            */
@@ -181,7 +181,7 @@ typedef void (*bird_destructor)(void *user_data);
  *   region (text)                         "us1" or "eu1"; resolves the edge host. One of region and ws_host is required
  *   ws_host (text)                        host[:port] of an edge instead of a region
  *   allow_insecure (bool, 0)              plaintext for exactly localhost, 127.0.0.1 and [::1]; TLS for every other host all the same
- *   address (text)                        connect to this literal address instead of resolving the host name
+ *   address (text)                        connect to this literal address, also behind a proxy, instead of resolving the host name
  *   auth_endpoint (text)                  URL that authorizes private and presence channels by POST
  *   member_auth_endpoint (text)           URL that authorizes signin by POST
  *   authorizer (bool, 0)                  ask the program for channel authorization by a request record instead
@@ -190,7 +190,8 @@ typedef void (*bird_destructor)(void *user_data);
  *   may_reconnect (bool, 0)               ask the program by a request record before each planned attempt; 1 s without an answer is a yes
  *   ca_file, ca_path (text)               trust these CA certificates instead of the system's
  *   client_cert_file, client_key_file (text)  client certificate (PEM)
- *   proxy (text)                          http://, socks5:// or socks5h:// URL; "" = none; unset = environment
+ *   proxy (text)                          http://, socks5:// or socks5h:// URL, [USER:PASSWORD@]HOST[:PORT] in it; "" = none; unset =
+ *                                         https_proxy, all_proxy and no_proxy as they are when the client is created
  *   connect_timeout_ms (int, 15000)       from the start of an attempt to the handshake
  *   auth_timeout_ms (int, 10000)          one authorization
  *   answer_timeout_ms (int, 30000)        answer of the edge to a subscribe or signin

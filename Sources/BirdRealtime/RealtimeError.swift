@@ -58,7 +58,7 @@ public struct RealtimeError: Error, Sendable, Hashable, CustomStringConvertible 
         public static let connect = Kind(rawValue: BIRD_ERR_CONNECT)
         /// No verified TLS session could be made.
         public static let tls = Kind(rawValue: BIRD_ERR_TLS)
-        /// The proxy refused or broke the connection.
+        /// The proxy could not be reached, or refused or broke the connection.
         public static let proxy = Kind(rawValue: BIRD_ERR_PROXY)
         /// The server did not accept the WebSocket upgrade.
         public static let upgrade = Kind(rawValue: BIRD_ERR_UPGRADE)
