@@ -81,6 +81,7 @@ $(EXAMPLES) $(HARNESS) $(C)/scale $(BENCH_CLIENTS): include/birdrealtime.h | lib
 $(C):
 	@mkdir -p $@
 
+$(C)/libuv: LIBRARY_FLAGS += $(shell pkg-config --cflags --libs libuv)
 $(EXAMPLES): $(C)/%: examples/c/%.c | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)
 

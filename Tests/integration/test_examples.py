@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from paths import PROGRAMS
@@ -50,6 +52,11 @@ def run(edge: EdgeServer) -> Iterator[RunExample]:
             return program
 
         yield begin
+
+
+def wait_for_all(example: Program, count: int, pattern: str) -> set[str]:
+    """Lines that come in any order."""
+    return {example.wait_for(pattern)[0] for _ in range(count)}
 
 
 def test_subscribe(edge: EdgeServer, sdk: Bird, run: RunExample) -> None:
@@ -116,8 +123,87 @@ def test_authorizer(edge: EdgeServer, run: RunExample) -> None:
     example.wait_for("not on private-ledger: .*no signature was given.*")
 
 
+def test_threads(edge: EdgeServer, sdk: Bird, run: RunExample) -> None:
+    example = run("threads", "orders", "news", "weather")
+    assert wait_for_all(example, 3, "subscribed to .*") == {
+        "subscribed to orders",
+        "subscribed to news",
+        "subscribed to weather",
+    }
+    sdk.realtime.publish(edge.app_id, event="moved", channels=["orders", "news"], data=1)
+    assert wait_for_all(example, 2, ".*: moved 1") == {"orders: moved 1", "news: moved 1"}
+    example.process.send_signal(signal.SIGTERM)
+    example.wait_for("orders: 1 events")
+    example.wait_for("news: 1 events")
+    example.wait_for("weather: 0 events")
+    example.wait_for("2 events in all")
+    assert example.wait() == 0
+
+
+def test_threads_end_when_refused(edge: EdgeServer, run: RunExample) -> None:
+    example = run("threads", "orders", "news")
+    wait_for_all(example, 2, "subscribed to .*")
+    edge.close_connections(4001, "App does not exist")
+    example.wait_for("refused: App does not exist")
+    example.wait_for("0 events in all")
+    assert example.wait() == 0
+
+
+def test_queue(edge: EdgeServer, run: RunExample) -> None:
+    example = run("queue", "orders")
+    example.wait_for("100 clients are subscribed")
+    for number in range(3):
+        edge.publish("moved", ["orders"], number)
+    counts = ""
+    while counts != "each client had 3 to 3 events":  # it tells what is in so far
+        example.write("")
+        counts = example.wait_for("each client had .*")[0]
+    edge.drop_connections()
+    example.wait_for("100 clients are subscribed")
+    example.end_input()
+    assert example.wait() == 0
+
+
+def test_queue_ends_when_refused(edge: EdgeServer, run: RunExample) -> None:
+    example = run("queue", "orders")
+    example.wait_for("100 clients are subscribed")
+    edge.close_connections(4001, "App does not exist")
+    example.wait_for(r"client \d+ was refused: App does not exist")
+    assert example.wait() == 1
+
+
+@pytest.mark.parametrize("name", ["epoll", "libuv"])
+def test_loops_of_the_program(edge: EdgeServer, run: RunExample, name: str) -> None:
+    example = run(name, "orders")
+    tasks = Path(f"/proc/{example.process.pid}/task")
+    example.wait_for("subscribed to orders")
+    edge.publish("moved", ["orders"], 1)
+    example.wait_for("orders: moved 1")
+    # The edge's address is a literal one: there is nothing but the thread of the program.
+    assert [task.name for task in tasks.iterdir()] == [str(example.process.pid)]
+    # A reconnect is a timer, which makes the library's fd readable.
+    edge.drop_connections()
+    example.wait_for("unavailable .*")
+    example.wait_for("subscribed to orders")
+    assert [task.name for task in tasks.iterdir()] == [str(example.process.pid)]
+    if name == "epoll":
+        example.end_input()
+    else:
+        example.process.send_signal(signal.SIGINT)
+    assert example.wait() == 0
+
+
+@pytest.mark.parametrize("name", ["epoll", "libuv"])
+def test_loops_of_the_program_end_when_refused(edge: EdgeServer, run: RunExample, name: str) -> None:
+    example = run(name, "orders")
+    example.wait_for("subscribed to orders")
+    edge.close_connections(4001, "App does not exist")
+    example.wait_for("failed App does not exist")
+    assert example.wait() == 0
+
+
 def test_bad_arguments(run: RunExample) -> None:
-    for name in ("subscribe", "presence", "signin", "authorizer"):
+    for name in ("subscribe", "presence", "signin", "authorizer", "threads", "queue", "epoll", "libuv"):
         example = run(name)
         example.wait_for(f"usage: {name} .*")
         assert example.wait() == 2
