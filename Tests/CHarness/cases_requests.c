@@ -203,7 +203,10 @@ MODE_CASE(request_for_signin_is_refused_and_granted) {
 }
 
 /* Of several threads that answer the same request one does. */
+static pthread_barrier_t everybody_is_here;
+
 static void *answer_perhaps(void *request) {
+    pthread_barrier_wait(&everybody_is_here);
     const bird_status status = bird_request_authorize(request, "key:sig", NULL, NULL, NULL);
     CHECK(status == BIRD_OK || status == BIRD_ERR_ANSWERED);
     return (void *)(intptr_t)(status == BIRD_OK);
@@ -213,6 +216,7 @@ static void *answer_perhaps(void *request) {
 
 MODE_CASE(request_answered_by_many_threads_is_answered_once) {
     world w = open_and_observe(harness_mode(), world_options(harness_mode()), keep_request);
+    CHECK(pthread_barrier_init(&everybody_is_here, NULL, ANSWERING_THREADS) == 0);
     for (int round = 1; round <= 20; round++) {
         char name[32];
         snprintf(name, sizeof name, "private-%d", round);
