@@ -414,5 +414,8 @@ final class Connection: EventSource {
     func failInvalidUTF8() { fail(1007, "a text message is not UTF-8") }
 
     /// No traffic for a while: memory goes back.
-    func becameIdle() { carry.giveBack() }
+    func becameIdle() {
+        carry.giveBack()
+        outbound.giveBack()
+    }
 }

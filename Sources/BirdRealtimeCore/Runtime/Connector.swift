@@ -114,6 +114,8 @@ final class ConnectAttempt {
         transfer.set(CURLOPT_CONNECT_ONLY, 1)
         transfer.set(CURLOPT_FRESH_CONNECT, 1)
         transfer.set(CURLOPT_TCP_NODELAY, 1)
+        // A plaintext stream leaves libcurl before anything is read: the least that libcurl takes.
+        if !address.usesTLS { transfer.set(CURLOPT_BUFFERSIZE, 1_024) }
         // The session has the deadline of the whole attempt; this one only keeps a transfer from lying about for ever.
         transfer.set(CURLOPT_CONNECTTIMEOUT_MS, Int(timeoutMs))
         route.apply(to: transfer, resolved: resolved)

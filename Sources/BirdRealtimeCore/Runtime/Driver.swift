@@ -24,8 +24,8 @@ final class Driver {
     /// Channels that the session knows, kept alive for as long.
     private var held: [ChannelReference: Channel] = [:]
 
+    /// What comes up while an input is being handled waits here.
     private var inputs: [SessionInput] = []
-    private var effects: [SessionEffect] = []
     private var isFeeding = false
     private var mirroredConnectionID = ""
     /// Of a connection that is about to be given up.
@@ -98,6 +98,7 @@ final class Driver {
                         "A message was not complete after \(client.options.messageTimeoutMs) ms.", isRetriable: true))
             }
             connection.becameIdle()
+            template = MessageTemplate()
         }
         if let deadline = session.nextDeadline, deadline <= now {
             if case (let id, let attempt?)? = attempt { feed(.transportStep(id, attempt.step)) }
@@ -184,32 +185,36 @@ final class Driver {
     // MARK: The session
 
     private func feed(_ input: SessionInput) {
-        inputs.append(input)
-        guard !isFeeding else { return }
+        guard !isFeeding else {
+            inputs.append(input)
+            return
+        }
         isFeeding = true
         lastChannel = nil
+        handle(input)
         var next = 0
-        while next < inputs.count, !client.isEnding {
-            let input = inputs[next]
+        while next < inputs.count {
+            handle(inputs[next])
             next += 1
-            session.handle(input, now: reactor.now, random: &random, into: &effects)
-            var batch: [SessionEffect] = []
-            swap(&batch, &effects)
-            // What other threads may ask is true before anything is told.
-            for case .channelState(let reference, let state) in batch where state != .unsubscribed {
-                ChannelHot.at(reference)?.pointee.channel.takeUnretainedValue().setState(state)
-            }
-            if session.connectionID != mirroredConnectionID {
-                // A repeated handshake brings a new id without a change of state.
-                mirroredConnectionID = session.connectionID
-                client.mirror(state: session.state, connectionID: session.connectionID)
-            }
-            for effect in batch where !client.isEnding { perform(effect) }
-            batch.removeAll(keepingCapacity: true)
-            if effects.isEmpty { swap(&batch, &effects) }
         }
-        inputs.removeAll(keepingCapacity: inputs.count < 64)
+        inputs = []
         isFeeding = false
+    }
+
+    private func handle(_ input: SessionInput) {
+        guard !client.isEnding else { return }
+        var effects: [SessionEffect] = []
+        session.handle(input, now: reactor.now, random: &random, into: &effects)
+        // What other threads may ask is true before anything is told.
+        for case .channelState(let reference, let state) in effects where state != .unsubscribed {
+            ChannelHot.at(reference)?.pointee.channel.takeUnretainedValue().setState(state)
+        }
+        if session.connectionID != mirroredConnectionID {
+            // A repeated handshake brings a new id without a change of state.
+            mirroredConnectionID = session.connectionID
+            client.mirror(state: session.state, connectionID: session.connectionID)
+        }
+        for effect in effects where !client.isEnding { perform(effect) }
     }
 
     private func perform(_ effect: SessionEffect) {

@@ -53,6 +53,9 @@ struct Outbound {
         return (failure, done, cost)
     }
 
+    /// Keeps no memory for what is to come.
+    mutating func giveBack() { if isEmpty { bytes = [] } }
+
     /// Forgets everything; returns the number of client events that were lost and their cost.
     mutating func drop() -> (lost: Int, cost: Int) {
         defer { self = Outbound() }

@@ -7,7 +7,7 @@ struct NameTable: Sendable {
         var record: UInt32 = 0
     }
 
-    private static let slotsMin = 16
+    private static let slotsMin = 4
     private static let wastedWordsMin = 1024
 
     private(set) var count = 0

@@ -1,5 +1,5 @@
-/// The names and rules by which two protocols that are otherwise one differ (Bird protocol 23.3).
-package struct Dialect: Equatable, Sendable {
+/// The names and rules by which two protocols that are otherwise one differ (Bird protocol 23.3). Every client refers to one of the two.
+package final class Dialect: Sendable {
     package enum AuthEncoding: Sendable {
         case json
         case form

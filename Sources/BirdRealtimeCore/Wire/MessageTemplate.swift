@@ -6,14 +6,14 @@ struct MessageTemplate: ~Copyable {
     /// Names have at most 164 and 200 characters; what begins with more than this is scanned each time.
     static let headBytesMax = 512
 
-    private let head = UnsafeMutablePointer<UInt8>.allocate(capacity: headBytesMax)
+    private var head: UnsafeMutablePointer<UInt8>?
     /// 0: nothing learnt.
     private var length = 0
     private var scanned = ScannedMessage(
         event: Span(offset: 0, length: 0, isEscaped: false), channel: nil, dataKind: .none,
         data: Span(offset: 0, length: 0, isEscaped: false))
 
-    deinit { head.deallocate() }
+    deinit { head?.deallocate() }
 
     /// Takes over a message that has been scanned, if a string as data is the last that it says.
     mutating func learn(_ bytes: UnsafeRawBufferPointer, _ message: ScannedMessage) {
@@ -21,6 +21,8 @@ struct MessageTemplate: ~Copyable {
         guard message.dataKind == .string, message.data.offset <= Self.headBytesMax,
             message.data.offset &+ message.data.length &+ 2 == bytes.count, let base = bytes.baseAddress
         else { return }
+        let head = self.head ?? .allocate(capacity: Self.headBytesMax)
+        self.head = head
         memcpy(head, base, message.data.offset)
         length = message.data.offset
         scanned = message
@@ -29,7 +31,8 @@ struct MessageTemplate: ~Copyable {
     /// The parts of a message that begins like the one learnt; nil: scan it.
     @inline(__always)
     func match(_ bytes: UnsafeRawBufferPointer) -> ScannedMessage? {
-        guard length > 0, bytes.count >= length &+ 2, let base = bytes.baseAddress, memcmp(head, base, length) == 0
+        guard length > 0, let head, bytes.count >= length &+ 2, let base = bytes.baseAddress,
+            memcmp(head, base, length) == 0
         else { return nil }
         let text = base.assumingMemoryBound(to: UInt8.self)
         let data = JSONStringScan(text, count: bytes.count, from: length)

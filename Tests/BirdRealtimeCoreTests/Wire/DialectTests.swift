@@ -25,8 +25,8 @@ import Testing
     }
 
     @Test func byName() {
-        #expect(Dialect.named("bird") == .bird)
-        #expect(Dialect.named("pusher") == .pusher)
+        #expect(Dialect.named("bird") === Dialect.bird)
+        #expect(Dialect.named("pusher") === Dialect.pusher)
         #expect(Dialect.named("Bird") == nil)
     }
 }
