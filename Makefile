@@ -23,7 +23,7 @@ BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
 BENCH_CLIENTS := $(addprefix $(C)/,client_loop client_queue)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so
 
-.PHONY: all help setup library programs demo test lint format bench scale install clean
+.PHONY: all help setup library programs demo test lint format bench scale install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -70,6 +70,10 @@ scale: programs ## measure ten thousand clients in one process, with restarts of
 install: all ## install below PREFIX (/usr/local); for packages also LIBDIR and DESTDIR
 	@echo "install: $(DESTDIR)$(PREFIX)"
 	@scripts/install-library "$(DESTDIR)" "$(PREFIX)" "$(LIBDIR)"
+
+uninstall: ## remove what install with the same PREFIX, LIBDIR and DESTDIR has installed
+	@echo "uninstall: $(DESTDIR)$(PREFIX)"
+	@scripts/uninstall-library "$(DESTDIR)" "$(PREFIX)" "$(LIBDIR)"
 
 clean: ## remove all that was built, and the Python environment
 	@echo "clean: build, .build"
