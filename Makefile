@@ -23,10 +23,10 @@ BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
 BENCH_CLIENTS := $(addprefix $(C)/,client_loop client_queue)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so
 
-.PHONY: all help setup library programs demo test lint format bench scale install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench scale debian13 install uninstall clean
 
 help: ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
 
 all: library ## build build/lib/libbirdrealtime.so*, build/include and build/lib/pkgconfig
 
@@ -66,6 +66,9 @@ bench: programs ## measure against the limits of this machine; QUICK=1 takes les
 
 scale: programs ## measure ten thousand clients in one process, with restarts of their servers; about three minutes
 	@$(VENV)/python Tests/integration/scale.py
+
+debian13: programs ## try the built library in a Debian 13 of its own; needs root and debootstrap
+	@$(VENV)/python scripts/debian13
 
 install: all ## install below PREFIX (/usr/local); for packages also LIBDIR and DESTDIR
 	@echo "install: $(DESTDIR)$(PREFIX)"
