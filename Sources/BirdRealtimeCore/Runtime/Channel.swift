@@ -117,7 +117,7 @@ package final class Channel: @unchecked Sendable {
         _ event: UnsafeRawBufferPointer?, _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?,
         destructor: Destructor?
     ) throws(Fault) -> UInt64 {
-        try client.bind(event, in: scope, of: self, handler, userData: userData, destructor: destructor)
+        try client.bind(event, of: self, handler, userData: userData, destructor: destructor)
     }
 
     package func unsubscribe() throws(Fault) {

@@ -31,11 +31,7 @@ package final class Client: @unchecked Sendable {
     private var isFinished = false
     private var connectionIDText = ""
     private var memberIDText = ""
-    private var retired: [Binding] = []
-    private var bindingNumber: UInt64 = 0
-    private let names = InternedNames()
-    private(set) var observers: [Dispatcher.Observer] = []
-    private var scopeOfBinding: [UInt64: Channel] = [:]
+    let book: BindingBook
     private var driverIsAttached = false
     /// Calls of connect that the driver has not carried out yet: until then a state of old says nothing.
     private var connectsWaiting = 0
@@ -46,7 +42,6 @@ package final class Client: @unchecked Sendable {
     // Read without the lock.
     private let stateValue = Atomic<Int32>(ConnectionState.initialized.rawValue)
     private let closed = Atomic<Bool>(false)
-    let hasRetired = Atomic<Bool>(false)
     /// Something is held up until half of the queue is free again.
     let awaitsRoom = Atomic<Bool>(false)
     /// Completions that accepted calls will have.
@@ -56,7 +51,6 @@ package final class Client: @unchecked Sendable {
     /// What waits in `queue`, whose monitor guards it.
     let lane = RecordLane()
 
-    let scope = BindingScope()
     let hot: UnsafeMutablePointer<ClientHot>
     /// Gone when the client has finished.
     private(set) var memberChannel: Channel?
@@ -99,7 +93,8 @@ package final class Client: @unchecked Sendable {
             throw error
         }
         hot = .allocate(capacity: 1)
-        hot.initialize(to: ClientHot(options, scope: scope.state))
+        book = BindingBook(hot)
+        hot.initialize(to: ClientHot(options, scope: book.scope.state))
         dispatcher = Dispatcher(hot)
         memberChannel = Channel(client: self, name: ChannelName.memberPrefix, isMemberChannel: true)
         memberChannel?.addReference()
@@ -196,7 +191,7 @@ package final class Client: @unchecked Sendable {
                 // A channel that is going must not fail to go.
                 commands.append(.unsubscribe(channel))
             }
-            retireLocked(channel.scope.removeAll())
+            book.unbindAll(of: channel)
             return !channel.isReferenced
         }
         wakeReactor()
@@ -341,140 +336,6 @@ package final class Client: @unchecked Sendable {
         try? post(.report(fault))
     }
 
-    // MARK: Bindings
-
-    func bind(
-        _ event: UnsafeRawBufferPointer?, in scope: BindingScope, of channel: Channel?,
-        _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?, destructor: Destructor?
-    ) throws(Fault) -> UInt64 {
-        do throws(Fault) {
-            return try lock.withLock { () throws(Fault) -> UInt64 in
-                guard !isClosed else { throw Self.closedFault }
-                if let channel, channel.isUnsubscribed { throw Channel.unsubscribedFault }
-                let eventID = try event.map { (name) throws(Fault) in try internLocked(name) } ?? 0
-                bindingNumber += 1
-                let binding = Binding(
-                    number: bindingNumber, handler: handler, userData: userData, destructor: destructor)
-                scope.add(BindingScope.Entry(eventID: eventID, binding: binding))
-                scopeOfBinding[bindingNumber] = channel
-                return bindingNumber
-            }
-        } catch {
-            destructor?(userData)
-            throw error
-        }
-    }
-
-    package func bind(
-        _ event: UnsafeRawBufferPointer?, _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?,
-        destructor: Destructor?
-    ) throws(Fault) -> UInt64 {
-        try bind(event, in: scope, of: nil, handler, userData: userData, destructor: destructor)
-    }
-
-    package func observe(
-        _ kinds: UInt64, _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?,
-        destructor: Destructor?
-    ) throws(Fault) -> UInt64 {
-        let number: UInt64? = lock.withLock {
-            guard !isClosed else { return nil }
-            bindingNumber += 1
-            let binding = Binding(number: bindingNumber, handler: handler, userData: userData, destructor: destructor)
-            observers.append(Dispatcher.Observer(kinds: kinds, binding: binding))
-            hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
-            return bindingNumber
-        }
-        guard let number else {
-            destructor?(userData)
-            throw Self.closedFault
-        }
-        return number
-    }
-
-    package func unbind(_ number: UInt64) throws(Fault) {
-        guard !isClosed else { throw Self.closedFault }
-        let isKnown = lock.withLock { () -> Bool in
-            if let position = observers.firstIndex(where: { $0.binding.number == number }) {
-                retireLocked([observers.remove(at: position).binding])
-                hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
-                return true
-            }
-            let channelScope = scopeOfBinding.removeValue(forKey: number)?.scope
-            guard let binding = (channelScope ?? scope).remove(number) else { return false }
-            retireLocked([binding])
-            return true
-        }
-        guard isKnown else {
-            throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "binding", "There is no binding \(number) (any more).")
-        }
-        announceRetired()
-    }
-
-    package func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
-        guard !isClosed else { throw Self.closedFault }
-        return try lock.withLock { () throws(Fault) -> UInt32 in try internLocked(name) }
-    }
-
-    private func internLocked(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
-        guard Self.isEventName(name) else {
-            throw Fault(
-                BIRD_ERR_NAME, .argument, field: "event", "An event name has 1 to 200 characters and is valid UTF-8.")
-        }
-        guard let (id, isNew) = names.intern(name) else {
-            throw Fault(
-                BIRD_ERR_FULL, .argument, field: "event",
-                "More than \(InternedNames.namesMax) different event names are bound.")
-        }
-        if isNew { hot.pointee.namesVersion.wrappingAdd(1, ordering: .releasing) }
-        return id
-    }
-
-    private static func isEventName(_ name: UnsafeRawBufferPointer) -> Bool {
-        UTF8Validator.isValid(name) && EventName.isValid(String(decoding: name, as: UTF8.self))
-    }
-
-    @inline(__always)
-    var namesVersion: UInt32 { hot.pointee.namesVersion.load(ordering: .acquiring) }
-
-    func eventID(_ name: UnsafeRawBufferPointer) -> UInt32 {
-        lock.withLock { InternedNames.entry(names.table.value(of: name))?.pointee.id ?? 0 }
-    }
-
-    /// A copy of the table for the reactor, valid until the version changes. The entries live as long as the client.
-    func namesSnapshot() -> (table: NameTable, version: UInt32) {
-        lock.withLock { (names.table, hot.pointee.namesVersion.load(ordering: .acquiring)) }
-    }
-
-    private func retireLocked(_ bindings: [Binding]) {
-        guard !bindings.isEmpty else { return }
-        for binding in bindings {
-            binding.deactivate()
-            scopeOfBinding[binding.number] = nil
-        }
-        retired.append(contentsOf: bindings)
-        hasRetired.store(true, ordering: .releasing)
-    }
-
-    /// The delivery context runs destructors; without a connection that would ever deliver, nothing is running and it is done here.
-    private func announceRetired() {
-        guard hasRetired.load(ordering: .acquiring) else { return }
-        if let queue, options.delivery == .queue || lock.withLock({ driverIsAttached }) {
-            queue.nudge(self)
-        } else if lock.withLock({ driverIsAttached }) {
-            _ = try? post(.runRetired)
-        } else {
-            dispatcher.runRetired()
-        }
-    }
-
-    func takeRetired() -> [Binding] {
-        lock.withLock {
-            defer { retired = [] }
-            hasRetired.store(false, ordering: .releasing)
-            return retired
-        }
-    }
-
     // MARK: Commands to the driver
 
     private func startReactor() throws(Fault) {
@@ -544,6 +405,18 @@ package final class Client: @unchecked Sendable {
     }
 
     // MARK: Delivery
+
+    /// The delivery context runs destructors; without a connection that would ever deliver, nothing is running and it is done here.
+    func announceRetired() {
+        guard book.hasRetired.load(ordering: .acquiring) else { return }
+        if let queue, options.delivery == .queue || lock.withLock({ driverIsAttached }) {
+            queue.nudge(self)
+        } else if lock.withLock({ driverIsAttached }) {
+            _ = try? post(.runRetired)
+        } else {
+            dispatcher.runRetired()
+        }
+    }
 
     /// The calling thread delivers from now on. False: the client has ended.
     func enterDelivery() -> Bool {
@@ -617,19 +490,11 @@ package final class Client: @unchecked Sendable {
             isFinished = true
             let held = Array(channels.values) + [memberChannel].compactMap { $0 }
             channels = [:]
-            var all = retired + observers.map(\.binding) + scope.removeAll()
-            for channel in held { all += channel.scope.removeAll() }
-            retired = []
-            observers = []
             commands = []
-            scopeOfBinding = [:]
-            return (all, held)
+            return (book.takeAll(of: held), held)
         }
         guard !held.isEmpty else { return }
-        for binding in bindings {
-            binding.deactivate()
-            binding.runDestructor()
-        }
+        for binding in bindings { binding.runDestructor() }
         memberChannel?.release()
         for channel in held where lock.withLock({ !channel.isReferenced }) {
             Handles.release(channel.handle, .channel)
@@ -651,7 +516,7 @@ package final class Client: @unchecked Sendable {
             channels = [:]
             memberChannel = nil
             commands = []
-            scopeOfBinding = [:]
+            book.forgetChannels()
         }
         return Array(channels.values) + (memberChannel.map { [$0] } ?? [])
     }

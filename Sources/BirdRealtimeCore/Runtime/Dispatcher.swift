@@ -79,7 +79,7 @@ final class Dispatcher {
     @inline(never)
     private func rebuild(_ channel: UnsafeMutablePointer<ChannelHot>?) {
         guard let client else { return }
-        let scope = channel?.pointee.channel.takeUnretainedValue().scope ?? client.scope
+        let scope = channel?.pointee.channel.takeUnretainedValue().scope ?? client.book.scope
         client.lock.withLock { scope.rebuild() }
     }
 
@@ -98,14 +98,14 @@ final class Dispatcher {
         guard let client else { return }
         client.lock.withLock {
             seenObserversVersion = hot.pointee.observersVersion.load(ordering: .acquiring)
-            observers = client.observers
+            observers = client.book.observers
             hasObservers = !observers.isEmpty
         }
     }
 
     /// Destructors of what was unbound; no handler is running now.
     func runRetired() {
-        guard let client, client.hasRetired.load(ordering: .acquiring) else { return }
+        guard let client, client.book.hasRetired.load(ordering: .acquiring) else { return }
         for binding in client.takeRetired() { binding.runDestructor() }
     }
 }

@@ -1,0 +1,98 @@
+import CBirdRealtimeABI
+import Synchronization
+
+/// Who is to be called for what, of one client and its channels. Guarded by the client's lock, but for `hasRetired`.
+final class BindingBook {
+    /// The bindings for every channel of the client.
+    let scope = BindingScope()
+    let names = InternedNames()
+    private(set) var observers: [Dispatcher.Observer] = []
+    /// There are bindings whose destructor has yet to run.
+    let hasRetired = Atomic<Bool>(false)
+    private let hot: UnsafeMutablePointer<ClientHot>
+    /// Where a binding is; those of `scope` are not in it.
+    private var channels: [UInt64: Channel] = [:]
+    private var lastNumber: UInt64 = 0
+    private var retired: [Binding] = []
+
+    init(_ hot: UnsafeMutablePointer<ClientHot>) {
+        self.hot = hot
+    }
+
+    /// `channel` nil: for every channel; `event` nil: for every application event. Returns the number of the binding.
+    func bind(
+        _ event: UnsafeRawBufferPointer?, of channel: Channel?, _ make: (UInt64) -> Binding
+    ) throws(Fault) -> UInt64 {
+        let eventID = try event.map { (name) throws(Fault) in try intern(name) } ?? 0
+        lastNumber += 1
+        (channel?.scope ?? scope).add(BindingScope.Entry(eventID: eventID, binding: make(lastNumber)))
+        channels[lastNumber] = channel
+        return lastNumber
+    }
+
+    func observe(_ kinds: UInt64, _ make: (UInt64) -> Binding) -> UInt64 {
+        lastNumber += 1
+        observers.append(Dispatcher.Observer(kinds: kinds, binding: make(lastNumber)))
+        hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
+        return lastNumber
+    }
+
+    /// False if there is no such binding (any more).
+    func unbind(_ number: UInt64) -> Bool {
+        if let position = observers.firstIndex(where: { $0.binding.number == number }) {
+            retire([observers.remove(at: position).binding])
+            hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
+            return true
+        }
+        guard let binding = (channels[number]?.scope ?? scope).remove(number) else { return false }
+        retire([binding])
+        return true
+    }
+
+    /// The channel was unsubscribed.
+    func unbindAll(of channel: Channel) { retire(channel.scope.removeAll()) }
+
+    private func retire(_ bindings: [Binding]) {
+        guard !bindings.isEmpty else { return }
+        for binding in bindings {
+            binding.deactivate()
+            channels[binding.number] = nil
+        }
+        retired.append(contentsOf: bindings)
+        hasRetired.store(true, ordering: .releasing)
+    }
+
+    func takeRetired() -> [Binding] {
+        defer { retired = [] }
+        hasRetired.store(false, ordering: .releasing)
+        return retired
+    }
+
+    /// The client has ended: everything that is left, unbound.
+    func takeAll(of channels: [Channel]) -> [Binding] {
+        defer {
+            observers = []
+            forgetChannels()
+        }
+        var all = takeRetired() + observers.map(\.binding) + scope.removeAll()
+        for channel in channels { all += channel.scope.removeAll() }
+        for binding in all { binding.deactivate() }
+        return all
+    }
+
+    func forgetChannels() { channels = [:] }
+
+    func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
+        guard UTF8Validator.isValid(name), EventName.isValid(String(decoding: name, as: UTF8.self)) else {
+            throw Fault(
+                BIRD_ERR_NAME, .argument, field: "event", "An event name has 1 to 200 characters and is valid UTF-8.")
+        }
+        guard let (id, isNew) = names.intern(name) else {
+            throw Fault(
+                BIRD_ERR_FULL, .argument, field: "event",
+                "More than \(InternedNames.namesMax) different event names are bound.")
+        }
+        if isNew { hot.pointee.namesVersion.wrappingAdd(1, ordering: .releasing) }
+        return id
+    }
+}
