@@ -101,7 +101,7 @@ def test_denial_is_final_until_asked_again(
     client.wait_for("completion", tag=4, status="BIRD_OK")
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 408, 429])
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 408, 425, 429])
 def test_transient_failure_is_tried_again(
     auth: ScriptedServer, client: ScriptClient, connection: Connection, status: int
 ) -> None:

@@ -475,6 +475,22 @@ def test_answer_that_nobody_reads_is_not_missing(server: ScriptedServer, connect
 # Messages
 
 
+def test_messages_over_the_limit_do_not_come_in_quick_succession(server: ScriptedServer, connect: StartClient) -> None:
+    client = connect(server, message_bytes_max=1024, flap_guard=1, backoff_base_ms=1)
+    delays = []
+    for _ in range(3):
+        connection = server.accept()
+        connection.establish()
+        client.wait_for_state("connected")
+        connection.send(frame(TEXT, b"x" * 2000))
+        connection.expect_close(1009)
+        delays.append(client.wait_for_state("unavailable")["delay_ms"])
+    assert max(delays[:2]) <= 2
+    assert 1000 <= delays[2] <= 2000
+    assert all("1024" in error["message"] and error["error"] == "BIRD_ERR_SIZE" for error in client.all("error"))
+    assert len(client.all("error")) == 3
+
+
 def test_slow_sender_of_a_message_is_cut(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server, message_timeout_ms=500)
     connection = establish(server, client)
@@ -506,6 +522,20 @@ def test_time_while_paused_is_not_the_messages(server: ScriptedServer, connect: 
     client.wait_for("event", data='{"n":29,"pad":""}')
     connection.send(late[20:])
     client.wait_for("event", data='{"n":30,"pad":""}')
+    assert client.statistic("connects") == 1
+
+
+def test_time_while_paused_is_not_that_of_the_message_that_waits(server: ScriptedServer, connect: StartClient) -> None:
+    client = connect(server, message_timeout_ms=400, queue_records_max=10)
+    connection = establish(server, client)
+    client.do("pause")
+    last = numbered(10)
+    sends_all(client, connection, numbered(*range(10)) + last[:20])
+    connection.send(last[20:])  # complete in time, and finds the queue full
+    eventually(lambda: client.statistic("read_pauses") == 1, "a pause")
+    assert connection.is_silent_for(0.8)
+    client.do("resume")
+    client.wait_for("event", data='{"n":10,"pad":""}')
     assert client.statistic("connects") == 1
 
 
