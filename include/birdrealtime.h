@@ -458,7 +458,7 @@ int32_t bird_data_is_json(const void *data, size_t length);
 
 /* What a request record asks. Answer once, from any thread, in the handler or later, within the deadline; every kind can be refused by
    bird_request_fail(). No answer: an authorization, its headers included, has failed for now and is tried again; a reconnect goes
-   ahead. Without BIRD_RECORD_REQUEST in the option records the program is not asked, and that is no answer either. */
+   ahead. The option records of a client that asks must include BIRD_RECORD_REQUEST. */
 typedef struct bird_question {
     uint32_t struct_size;
     int32_t request_kind;

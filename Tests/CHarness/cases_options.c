@@ -229,6 +229,27 @@ CASE(create_names_the_option_that_is_wrong) {
     refuse_by_create("delivery", "queue"); /* without bird_options_set_queue() */
 }
 
+/* A question that nobody hears would never be answered. */
+CASE(create_refuses_questions_without_request_records) {
+    const char *asking[] = {"authorizer", "member_authorizer", "header_provider", "may_reconnect"};
+    for (int i = 0; i < 4; i++) {
+        bird_options *options = new_options();
+        set_option(options, "app_key", "pk_demo");
+        set_option(options, "region", "us1");
+        set_option(options, asking[i], "1");
+        CHECK_STATUS(bird_options_set_int(options, "records", 1 << BIRD_RECORD_EVENT, NULL), BIRD_OK);
+        bird_client *client = NULL;
+        bird_error *error = NULL;
+        CHECK_STATUS(bird_client_create(options, &client, &error), BIRD_ERR_VALUE);
+        CHECK(is_named(error, "records"));
+        const int64_t both = 1 << BIRD_RECORD_EVENT | 1 << BIRD_RECORD_REQUEST;
+        CHECK_STATUS(bird_options_set_int(options, "records", both, NULL), BIRD_OK);
+        CHECK_STATUS(bird_client_create(options, &client, NULL), BIRD_OK);
+        CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
+        bird_options_destroy(options);
+    }
+}
+
 CASE(create_accepts_plaintext_endpoints_only_on_loopback) {
     const char *good[] = {"http://localhost:1/a", "http://127.0.0.1/a", "http://[::1]:9000/a", "https://example.com/a"};
     const char *bad[] = {"http://127.0.0.2/a", "http://LOCALHOST/a", "http://localhost.evil.test/a",

@@ -76,6 +76,11 @@ package final class Client: @unchecked Sendable {
                 BIRD_ERR_VALUE, .argument, field: "delivery",
                 "Delivery \"queue\" needs a queue: bird_options_set_queue().")
         }
+        if options.needsRequests, options.records & (1 << UInt64(BIRD_RECORD_REQUEST)) == 0 {
+            throw Fault(
+                BIRD_ERR_VALUE, .argument, field: "records",
+                "Option records leaves out request records, by which an authorizer, header provider or may_reconnect is asked.")
+        }
         self.options = options
         switch options.delivery {
         case .queue: queue = options.queue

@@ -47,6 +47,9 @@ package struct ClientOptions: Sendable {
     package var loop: HostLoop?
     package var tag: UInt64 = 0
 
+    /// The program is asked by request records.
+    var needsRequests: Bool { asksAuthorizer || asksMemberAuthorizer || asksForHeaders || session.asksBeforeReconnect }
+
     /// The kinds of this version; a program that tolerates later ones sets more bits.
     package static let everyRecordKind: UInt64 = 0x7FFE
 
