@@ -238,3 +238,41 @@ EDGE_CASE(overflow_means_nothing_without_a_queue) {
     CHECK_INT(statistics_of(w.client).events_dropped, 0);
     world_close(&w);
 }
+
+static atomic_int authorized;
+
+static void count_success(const bird_record *record, void *user_data) {
+    (void)record;
+    atomic_fetch_add((atomic_int *)user_data, 1);
+}
+
+/* HOST:PORT AUTH_ENDPOINT CLIENTS CHANNELS: each client subscribes so many private channels by POST; ends when all are subscribed. */
+LOAD_CASE(many_clients_authorize_side_by_side) {
+    const int count = atoi(harness_argument(2)), channels = atoi(harness_argument(3));
+    bird_client **clients = calloc((size_t)count, sizeof *clients);
+    CHECK(count > 0 && channels > 0 && clients != NULL);
+    for (int i = 0; i < count; i++) {
+        bird_options *options = world_options(BIRD_DELIVERY_LOOP);
+        set_option(options, "authorizer", "0");
+        set_option(options, "auth_endpoint", harness_argument(1));
+        clients[i] = client_from(options, NULL);
+        uint64_t binding;
+        CHECK_STATUS(bird_client_bind(clients[i], "bird:subscription_succeeded", count_success, &authorized, NULL,
+                                      &binding, NULL),
+                     BIRD_OK);
+        for (int n = 0; n < channels; n++) {
+            char name[32];
+            snprintf(name, sizeof name, "private-%d-%d", i, n);
+            bird_channel *channel = NULL;
+            CHECK_STATUS(bird_client_subscribe(clients[i], name, 0, &channel, NULL), BIRD_OK);
+            bird_channel_release(channel);
+        }
+        CHECK_STATUS(bird_client_connect(clients[i], NULL), BIRD_OK);
+    }
+    world w = {.delivery = BIRD_DELIVERY_LOOP};
+    UNTIL(&w, atomic_load(&authorized) == count * channels);
+    for (int i = 0; i < count; i++) {
+        CHECK_STATUS(bird_client_destroy(clients[i]), BIRD_OK);
+    }
+    free(clients);
+}

@@ -6,9 +6,13 @@ import contextlib
 import json
 import re
 import time
+from collections import deque
 
 import pytest
+from command_edge import CommandEdge
 from conftest import StartClient
+from paths import HARNESS
+from program import Program
 from script_client import ScriptClient
 from scripted_server import Connection, ScriptedServer, refusing_port, succeeded
 
@@ -254,3 +258,21 @@ def test_channels_are_authorized_side_by_side(
         connection.send_text(succeeded(connection.read_frame().json["data"]["channel"]))
     assert sorted(asked) == sorted(names)
     assert sorted(client.wait_for("subscribed")["channel"] for _ in names) == sorted(names)
+
+
+def test_a_process_asks_for_64_at_once(auth: ScriptedServer, command_edge: CommandEdge) -> None:
+    """Ten clients, each of which may have 8 under way."""
+    clients, channels = 10, 10
+    program = Program(
+        [HARNESS, "many_clients_authorize_side_by_side", command_edge.host, endpoint(auth), str(clients), str(channels)]
+    )
+    try:
+        waiting = deque(auth.accept() for _ in range(64))
+        assert auth.is_left_alone_for(0.5)
+        for _ in range(clients * channels):
+            post = waiting.popleft() if waiting else auth.accept()
+            post.read_post()
+            post.respond(200, GRANTED)
+        assert program.wait() == 0, program.lines
+    finally:
+        program.close()
