@@ -61,8 +61,9 @@ def _candidates() -> Iterator[tuple[str, str]]:
     package = Path(__file__).resolve().parent
     yield "beside the package", str(package / _abi.SONAME)
     # In the project's own source tree the package runs without being installed, next to the header it was written for.
-    source = package.parents[3]
-    if (source / "include" / "birdrealtime.h").is_file():
+    # (A copy of the package may lie too close to the root to have such a tree around it.)
+    source = package.parents[3] if len(package.parents) > 3 else None
+    if source is not None and (source / "include" / "birdrealtime.h").is_file():
         yield "built in the source tree", str(source / "build" / "lib" / _abi.SONAME)
     yield "through the system's loader", _abi.SONAME
 

@@ -71,6 +71,15 @@ def test_the_source_tree_needs_its_header(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert [origin for origin, _ in _library._candidates()] == ["beside the package", "through the system's loader"]
 
 
+@pytest.mark.parametrize("directory", ["/bird_realtime", "/app/bird_realtime", "/app/lib/bird_realtime"])
+def test_a_package_close_to_the_root(monkeypatch: pytest.MonkeyPatch, directory: str) -> None:
+    monkeypatch.delenv(_library.ENVIRONMENT, raising=False)
+    monkeypatch.setattr(_library, "__file__", f"{directory}/_library.py")
+    monkeypatch.setattr(_abi, "SONAME", "libbirdrealtime-test-absent.so.0")
+    with pytest.raises(LibraryError, match=f"{directory}/{_abi.SONAME}"):
+        _library.library()
+
+
 def test_not_a_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = tmp_path / "text.so"
     text.write_text("hello, this is no shared library, whatever its name says")
