@@ -3,10 +3,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/sockios.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -169,11 +172,48 @@ static size_t find_candidates(int *fds) {
     return count;
 }
 
+/* UINT64_MAX: not an eventfd. */
+static uint64_t eventfd_count(int fd) {
+    char text[256];
+    snprintf(text, sizeof text, "/proc/self/fdinfo/%d", fd);
+    FILE *file = fopen(text, "re");
+    uint64_t count = UINT64_MAX;
+    while (file != NULL && fgets(text, sizeof text, file) != NULL) {
+        sscanf(text, "eventfd-count: %" SCNx64, &count);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return count;
+}
+
+/* Two wake-ups add two to the eventfd of this multi, and to no other. */
+static int is_wakeup_of(CURLM *multi, int fd) {
+    uint64_t before = eventfd_count(fd);
+    return before != UINT64_MAX && curl_multi_wakeup(multi) == CURLM_OK && curl_multi_wakeup(multi) == CURLM_OK &&
+           eventfd_count(fd) == before + 2;
+}
+
+/* The number that the next fd gets, unless another thread is faster. */
+static int next_fd(void) {
+    int fd = eventfd(0, EFD_CLOEXEC);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd;
+}
+
 CURLM *birdcurl_multi_init(int *reader, int *writer) {
     *reader = *writer = -1;
+    int first = next_fd();
     CURLM *multi = curl_multi_init();
     if (multi == NULL) {
         return NULL;
+    }
+    /* Newer versions wake themselves with an eventfd, which is the first that they open. */
+    if (first >= 0 && is_wakeup_of(multi, first)) {
+        *reader = first;
+        return multi;
     }
     /* Older versions make the pair without close-on-exec and tell nobody its fds. A wake-up puts one byte into it, which shows which
        sockets it is; nobody reads that byte, since only curl_multi_poll would, and that is not used here. */

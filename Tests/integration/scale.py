@@ -134,8 +134,8 @@ FULL = (
 )
 
 
-def make_certificate(directory: Path) -> tuple[Path, Path, Path]:
-    """Key, certificate for 127.0.0.1, and a list of authorities as long as a system's that ends with it."""
+def make_certificate(directory: Path, name: str) -> tuple[Path, Path, Path]:
+    """Key, certificate for a name, and a list of authorities as long as a system's that ends with it."""
     key, certificate, bundle = directory / "key.pem", directory / "certificate.pem", directory / "bundle.pem"
     subprocess.run(
         [
@@ -151,7 +151,7 @@ def make_certificate(directory: Path) -> tuple[Path, Path, Path]:
                 "-days",
                 "2",
             ),
-            *("-subj", "/CN=scale", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate),
+            *("-subj", "/CN=scale", "-addext", f"subjectAltName={name}", "-keyout", key, "-out", certificate),
         ],
         check=True,
         capture_output=True,
@@ -167,7 +167,7 @@ def measure_tls(run: Run) -> Any:
     from tls_front import TlsFront
 
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
-        key, certificate, bundle = make_certificate(Path(directory))
+        key, certificate, bundle = make_certificate(Path(directory), "IP:127.0.0.1")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         ports = stack.enter_context(reserved_ports(run.edges))

@@ -31,8 +31,8 @@ void birdcurl_inherit_sockets(void);
 void birdcurl_close_inherited(int fd);
 void birdcurl_close_all_inherited(void);
 
-/* curl_multi_init, with close-on-exec on the pair of sockets that libcurl wakes itself with; *reader and *writer receive their fds, -1 if
-   they are not known. */
+/* curl_multi_init, with close-on-exec on what libcurl wakes itself with: a pair of sockets, whose fds *reader and *writer receive, or an
+   eventfd, which *reader receives. -1 if they could not be told from others. */
 CURLM *birdcurl_multi_init(int *reader, int *writer);
 
 typedef int (*birdcurl_socket_function)(CURL *easy, curl_socket_t fd, int what, void *user_data, void *socket_data);
