@@ -98,6 +98,16 @@ MODE_CASE(calls_are_not_disturbed_by_restarting_signals) {
     be_disturbed(SA_RESTART);
 }
 
+/* Run by test_process.py, which stops and continues the process meanwhile. */
+MODE_CASE(stream_for_a_while) {
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    world_stream(&w);
+    UNTIL(&w, world_streamed() > 20000);
+    world_end_stream(&w);
+    world_close(&w);
+}
+
 /* ------------------------------------------------------------------------------------------------------ masks ------ */
 
 static uint64_t mask_of(const char *status_path, const char *field) {

@@ -115,8 +115,8 @@ void world_emit_event(world *w, const char *channel, const char *event, const ch
 void world_drop(world *w);
 /* Returns when everything that the edge had sent before has been handed to handlers. */
 void world_settle(world *w);
-/* The edge floods "private-control" with numbered events, as fast as they are taken, until the stream is ended; then every one of them must
-   have come, in order, on the same connection. */
+/* The edge floods "private-control" with numbered events until the stream is ended; then every one of them must have come, in order, on the
+   same connection. */
 void world_stream(world *w);
 void world_end_stream(world *w);
 /* How many events of the stream have come. */

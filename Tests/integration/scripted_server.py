@@ -187,9 +187,9 @@ class Connection:
             payload.decode()
         return Frame(opcode, payload)
 
-    def has_input(self) -> bool:
-        """Whether something to read has come; not for TLS, which may hold bytes itself."""
-        return bool(self._received or select.select([self.socket], [], [], 0)[0])
+    def has_input(self, within_s: float) -> bool:
+        """Whether something to read comes so soon; not for TLS, which may hold bytes itself."""
+        return bool(self._received or select.select([self.socket], [], [], within_s)[0])
 
     def read_byte(self) -> int:
         """The next byte of a client that may not be speaking WebSocket."""
