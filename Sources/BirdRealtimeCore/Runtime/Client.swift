@@ -79,7 +79,8 @@ package final class Client: @unchecked Sendable {
         if options.needsRequests, options.records & (1 << UInt64(BIRD_RECORD_REQUEST)) == 0 {
             throw Fault(
                 BIRD_ERR_VALUE, .argument, field: "records",
-                "Option records leaves out request records, by which an authorizer, header provider or may_reconnect is asked.")
+                "Option records leaves out request records, by which an authorizer, header provider or may_reconnect is asked."
+            )
         }
         self.options = options
         switch options.delivery {
