@@ -21,7 +21,7 @@ HARNESS := $(C)/harness $(C)/client_script
 SCALE := $(C)/scale $(C)/scale_edge
 BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
 BENCH_CLIENTS := $(addprefix $(C)/,client_loop client_queue)
-PROGRAMS := $(EXAMPLES) $(HARNESS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so
+PROGRAMS := $(EXAMPLES) $(HARNESS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so
 
 .PHONY: all help setup library programs demo test lint format bench scale debian13 install uninstall clean
 
@@ -109,5 +109,7 @@ $(BENCH_CLIENTS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 $(BENCH_PEERS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $<
 
-$(C)/count_alloc.so: Benchmarks/count_alloc.c | $(C)
+$(C)/count_alloc.so: Benchmarks/count_alloc.c
+$(C)/names.so: Tests/CHarness/preload/names.c
+$(C)/%.so: | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -shared -fPIC -o $@ $<

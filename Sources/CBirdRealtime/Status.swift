@@ -30,7 +30,7 @@ private let statuses: [(status: bird_status, name: StaticString, message: Static
     (BIRD_ERR_RESOLVE, "BIRD_ERR_RESOLVE", "The host name could not be resolved."),
     (BIRD_ERR_CONNECT, "BIRD_ERR_CONNECT", "No connection could be made."),
     (BIRD_ERR_TLS, "BIRD_ERR_TLS", "No verified TLS session could be made."),
-    (BIRD_ERR_PROXY, "BIRD_ERR_PROXY", "The proxy refused or broke the connection."),
+    (BIRD_ERR_PROXY, "BIRD_ERR_PROXY", "The proxy could not be reached, or refused or broke the connection."),
     (BIRD_ERR_UPGRADE, "BIRD_ERR_UPGRADE", "The server did not accept the WebSocket upgrade."),
     (BIRD_ERR_PROTOCOL, "BIRD_ERR_PROTOCOL", "The server broke the protocol."),
     (BIRD_ERR_SERVER, "BIRD_ERR_SERVER", "The edge reported an error."),

@@ -71,6 +71,13 @@ CURLcode birdcurl_get_pointer(CURL *easy, CURLINFO info, void **value) {
     return curl_easy_getinfo(easy, info, value);
 }
 
+CURLMcode birdcurl_multi_act_on_all(CURLM *multi, int *running) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    return curl_multi_socket_all(multi, running);
+#pragma GCC diagnostic pop
+}
+
 CURLMcode birdcurl_multi_set_callbacks(CURLM *multi, birdcurl_socket_function on_socket,
                                        birdcurl_timer_function on_timer, void *user_data) {
     CURLMcode code = curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);

@@ -15,6 +15,9 @@ from scripted_server import ScriptedServer
 
 sys.path.insert(0, str(PYTHON_SOURCES))
 os.environ["PYTHONPATH"] = str(PYTHON_SOURCES)
+for variable in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):  # they are for this machine's programs
+    os.environ.pop(variable, None)
+    os.environ.pop(variable.upper(), None)
 os.environ.setdefault("BIRDREALTIME_LIBRARY", str(ROOT / "build/lib/libbirdrealtime.so"))
 
 FACES: dict[str, list[str | Path]] = {"c": [CLIENT_SCRIPT], "python": [sys.executable, PYTHON_CLIENT]}

@@ -285,10 +285,14 @@ class Connection:
 
 
 class ScriptedServer:
-    """Listens on a free port of 127.0.0.1, with TLS when a context is given."""
+    """Listens on a free port of 127.0.0.1 or another address, with TLS when a context is given."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None, backlog: int = 128) -> None:
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=backlog)
+    def __init__(
+        self, tls: ssl.SSLContext | None = None, backlog: int = 128, address: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self.listener = socket.create_server((address, port), family=family, backlog=backlog)
+        self.address = address
         self.tls = tls
         self._accepted: list[Connection] = []  # a test that forgets a connection does not end it
 
@@ -299,7 +303,7 @@ class ScriptedServer:
     @property
     def host(self) -> str:
         """For the option ws_host."""
-        return f"127.0.0.1:{self.port}"
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
 
     def accept(self) -> Connection:
         self.listener.settimeout(DEADLINE_S)

@@ -110,7 +110,7 @@ final class CurlMulti {
         wakeFDs = [reader, writer]
         self.reactor = reactor
         self.multi = UnsafeMutableRawPointer(multi)
-        timer = ReactorTimer { [weak self] _ in self?.act(CURL_SOCKET_TIMEOUT, 0) }
+        timer = ReactorTimer { [weak self] _ in self?.timeIsUp() }
         _ = birdcurl_multi_set_callbacks(
             multi,
             { _, fd, what, userData, _ in
@@ -173,10 +173,25 @@ final class CurlMulti {
         wakeFDs = []
     }
 
+    private func timeIsUp() {
+        let watched = sockets.count
+        act(CURL_SOCKET_TIMEOUT, 0)
+        // libcurl 7.88 gives up a silent address by a timer, and tries the next one only when it is called again.
+        if sockets.count < watched { act { birdcurl_multi_act_on_all(multi, &$0) } }
+        // A timer of whole milliseconds may fire before libcurl's time has come, and libcurl tells the same time only once: it is asked.
+        var leftMs = -1
+        guard !isClosed, curl_multi_timeout(multi, &leftMs) == CURLM_OK, leftMs >= 0, let timer else { return }
+        reactor.setTimer(timer, System.now() + Int64(max(leftMs, 1)))
+    }
+
     fileprivate func act(_ fd: Int32, _ what: Int32) {
+        act { curl_multi_socket_action(multi, fd, what, &$0) }
+    }
+
+    private func act(_ call: (inout Int32) -> CURLMcode) {
         guard !isClosed else { return }
         var running: Int32 = 0
-        curl_multi_socket_action(multi, fd, what, &running)
+        _ = call(&running)
         var left: Int32 = 0
         while !isClosed, let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,

@@ -122,7 +122,8 @@ final class Driver {
             let limit = since + client.options.messageTimeoutMs
             deadline = deadline.map { min($0, limit) } ?? limit
         }
-        if let timer { reactor.setTimer(timer, deadline) }
+        // A session that ends is fed no more: its deadline would stay due, and the round that must end it would fire it for ever.
+        if let timer { reactor.setTimer(timer, client.isEnding ? nil : deadline) }
         serveWaiters()
         if client.isEnding, !isInHandler, !isFeeding { endAfterHandler() }
     }

@@ -35,6 +35,9 @@ void birdcurl_close_all_inherited(void);
    eventfd, which *reader receives. -1 if they could not be told from others. */
 CURLM *birdcurl_multi_init(int *reader, int *writer);
 
+/* curl_multi_socket_all, which is marked as deprecated and has no replacement. */
+CURLMcode birdcurl_multi_act_on_all(CURLM *multi, int *running);
+
 typedef int (*birdcurl_socket_function)(CURL *easy, curl_socket_t fd, int what, void *user_data, void *socket_data);
 typedef int (*birdcurl_timer_function)(CURLM *multi, long timeout_ms, void *user_data);
 /* Both callbacks of the socket interface, with one user_data. */

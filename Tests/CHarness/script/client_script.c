@@ -6,6 +6,7 @@
  *   connect | disconnect | destroy | close MS | flush MS | wait STATE MS | storm THREADS
  *   subscribe CHANNEL TAG | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin TAG FLAGS
  *   grant REQUEST AUTH [MEMBER_DATA] | headers REQUEST NAME VALUE | proceed REQUEST MS | refuse REQUEST RETRIABLE MESSAGE
+ *   crowd COUNT WS_HOST                  COUNT more clients, "#" in WS_HOST being the number of each; destroy ends them too
  *   pause | resume                       stops and goes on consuming; in the pool the next handler waits
  *   channel_state CHANNEL | roster CHANNEL | state | statistics
  * The end of stdin destroys the client.
@@ -25,9 +26,13 @@
 #define CHANNELS_MAX 64
 #define REQUESTS_MAX 256
 #define STORM_THREADS_MAX 32
+#define CROWD_MAX 2048
 #define LINE_BYTES_MAX 65536
 
+static bird_options *options;
 static bird_client *client;
+static bird_client *crowd[CROWD_MAX];
+static int crowd_count;
 static bird_queue *queue; /* NULL: the pool */
 static bool is_dispatching, is_destroyed;
 
@@ -101,6 +106,31 @@ static bird_status storm(int count) {
         worst = (intptr_t)status < worst ? (bird_status)(intptr_t)status : worst;
     }
     return worst;
+}
+
+/* Connects `count` more clients with the same options but for the host. */
+static bird_status gather(int count, const char *pattern, bird_error **error) {
+    const int prefix = (int)strcspn(pattern, "#");
+    bird_status status = BIRD_OK;
+    for (int i = 0; i < count && status == BIRD_OK; i++) {
+        if (crowd_count == CROWD_MAX) {
+            give_up("too many clients");
+        }
+        char host[256];
+        if (pattern[prefix] == '#') {
+            snprintf(host, sizeof host, "%.*s%d%s", prefix, pattern, i, pattern + prefix + 1);
+        } else {
+            snprintf(host, sizeof host, "%s", pattern);
+        }
+        status = bird_options_set(options, "ws_host", host, error);
+        if (status == BIRD_OK) {
+            status = bird_client_create(options, &crowd[crowd_count], error);
+        }
+        if (status == BIRD_OK) {
+            status = bird_client_connect(crowd[crowd_count++], error);
+        }
+    }
+    return status;
 }
 
 static int32_t state_named(const char *name) {
@@ -183,6 +213,9 @@ static void print_when_not_paused(const bird_record *record, void *user_data) {
 
 static bird_status destroy(void) {
     is_destroyed = true;
+    while (crowd_count > 0) {
+        bird_client_destroy(crowd[--crowd_count]);
+    }
     return bird_client_destroy(client);
 }
 
@@ -222,6 +255,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return tell_roster(first);
     } else if (rest == NULL) {
         give_up("unknown command, or an argument is missing");
+    } else if (strcmp(command, "crowd") == 0) {
+        return gather(atoi(first), rest, error);
     } else if (strcmp(command, "wait") == 0) {
         return bird_client_wait(client, state_named(first), atoll(rest));
     } else if (strcmp(command, "subscribe") == 0) {
@@ -312,7 +347,6 @@ static void consume(void) {
 }
 
 static bird_status create(int count, char **settings, bird_error **error) {
-    bird_options *options = NULL;
     bird_status status = bird_options_create(&options);
     for (int i = 0; i < count && status == BIRD_OK; i++) {
         char *value = strchr(settings[i], '=');
@@ -337,7 +371,6 @@ static bird_status create(int count, char **settings, bird_error **error) {
         uint64_t observer;
         status = bird_client_observe(client, UINT64_MAX, print_when_not_paused, NULL, NULL, &observer, error);
     }
-    bird_options_destroy(options);
     return status;
 }
 
@@ -378,7 +411,8 @@ int main(int count, char **settings) {
     }
     set_paused(false);
     if (created == BIRD_OK && !is_destroyed) {
-        bird_client_destroy(client);
+        destroy();
     }
+    bird_options_destroy(options);
     return bird_queue_destroy(queue) == BIRD_OK ? 0 : 1;
 }

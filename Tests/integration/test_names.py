@@ -1,0 +1,363 @@
+"""From a name to an address that answers: with a name service that does what the test likes, and dead addresses.
+
+`CASES` is also the table of docs/network.md, section Names and addresses.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from command_edge import CommandEdge
+from conftest import FACES, QUICK_BACKOFF
+from name_server import EAI_AGAIN, EAI_NONAME, NameServer
+from paths import ROOT
+from script_client import ScriptClient
+from scripted_server import DEADLINE_S, ScriptedServer, refusing_port
+
+AT_ONCE_S = 1.0  # on a busy machine; what must not be waited for takes DEADLINE_S
+RESOLVER_THREADS_MAX = 2
+WAITING_NAMES_MAX = 1024
+
+Start = Callable[..., ScriptClient]
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Iterator[NameServer]:
+    with NameServer(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def start(names: NameServer) -> Iterator[Start]:
+    """Clients whose names are looked up at the scripted name service."""
+    with ExitStack() as stack:
+
+        def begin(host: str, **options: str | int) -> ScriptClient:
+            settings = {"app_key": "pk_test", "ws_host": host, "allow_insecure": 1, **QUICK_BACKOFF, **options}
+            client = ScriptClient([*names.prefix, *FACES["c"]], **settings)
+            stack.callback(client.finish)
+            assert client.created["status"] == "BIRD_OK", client.created
+            return client
+
+        yield begin
+
+
+@pytest.fixture
+def connect(start: Start) -> Start:
+    def begin(host: str, **options: str | int) -> ScriptClient:
+        client = start(host, **options)
+        client.do("connect")
+        return client
+
+    return begin
+
+
+def threads(client: ScriptClient, name: str) -> list[int]:
+    """The ids of the client's threads of this name."""
+    tasks = Path(f"/proc/{client.process.pid}/task")
+    return [int(task.name) for task in tasks.iterdir() if (task / "comm").read_text().strip() == name]
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
+
+
+def wait_for_no_resolver(client: ScriptClient) -> None:
+    wait_until(lambda: not threads(client, "bird-resolver"), "a resolver thread did not end")
+
+
+@contextmanager
+def silent(address: str, port: int) -> Iterator[None]:
+    """Nobody answers at this address: its listener's queue is full, so the kernel drops what asks for a connection."""
+    with ExitStack() as stack:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        stack.enter_context(socket.create_server((address, port), family=family, backlog=0))
+        while True:
+            filler = stack.enter_context(socket.socket(family))
+            filler.settimeout(0.2)
+            try:
+                filler.connect((address, port))
+            except TimeoutError:
+                break
+        yield
+
+
+# A look-up that hangs
+
+
+@pytest.mark.parametrize("ending", ["destroy", "disconnect", "close 10000"])
+def test_end_does_not_wait_for_a_look_up(connect: Start, names: NameServer, ending: str) -> None:
+    client = connect("localhost:1")
+    question = names.next()
+    begun = time.monotonic()
+    client.do(*ending.split())
+    assert time.monotonic() - begun < AT_ONCE_S
+    if ending == "destroy":
+        # The thread that is stuck is all that is left, and it ends by itself.
+        wait_until(lambda: not threads(client, "bird-reactor"), "the reactor did not end")
+        assert threads(client, "bird-resolver") == [question.thread]
+        question.answer("127.0.0.1")
+        wait_for_no_resolver(client)
+    # Else the process ends while the thread is stuck.
+
+
+def test_answer_for_nobody_does_nothing(start: Start, names: NameServer, server: ScriptedServer) -> None:
+    client = start(f"localhost:{server.port}")
+    client.do("connect")
+    question = names.next()
+    client.do("disconnect")
+    client.wait_for_state("disconnected")
+    question.answer("127.0.0.1")
+    wait_for_no_resolver(client)
+    assert server.is_left_alone_for(0.2)
+    client.do("connect")
+    names.next().answer("127.0.0.1")
+    server.accept().establish()
+    client.wait_for_state("connected")
+
+
+def test_only_resolver_threads_ask(connect: Start, names: NameServer, server: ScriptedServer) -> None:
+    client = connect(f"localhost:{server.port}")
+    question = names.next()
+    wait_until(lambda: threads(client, "bird-resolver") == [question.thread], "another thread asks")
+    question.answer("127.0.0.1")
+    server.accept().establish()
+    client.wait_for_state("connected")
+    wait_for_no_resolver(client)
+    assert names.count == 1
+
+
+@pytest.mark.parametrize("options", [{"ws_host": "127.0.0.1"}, {"ws_host": "localhost", "address": "127.0.0.1"}])
+def test_address_needs_no_look_up(
+    connect: Start, names: NameServer, server: ScriptedServer, options: dict[str, str]
+) -> None:
+    client = connect(f"{options.pop('ws_host')}:{server.port}", **options)
+    server.accept().establish()
+    client.wait_for_state("connected")
+    assert names.count == 0
+
+
+def test_equal_look_ups_share_one(start: Start, names: NameServer, command_edge: CommandEdge) -> None:
+    client = start("localhost:1")
+    client.do("crowd", 100, f"localhost:{command_edge.server.port}")
+    for _ in range(100):
+        client.wait_for_state("connecting")
+    names.next().answer("127.0.0.1")
+    for _ in range(100):
+        client.wait_for_state("connected")
+    assert names.count == 1
+
+
+def test_two_threads_at_most(start: Start, names: NameServer, command_edge: CommandEdge) -> None:
+    client = start(command_edge.host, backoff_base_ms=60_000, backoff_max_ms=60_000)
+    client.do("crowd", 50, "n#.test:1")
+    hanging = [names.next(), names.next()]
+    # Both hang; who needs no look-up does not notice.
+    client.do("connect")
+    client.wait_for_state("connected")
+    assert len(threads(client, "bird-resolver")) == RESOLVER_THREADS_MAX
+    for _ in range(48):
+        hanging.pop(0).fail(EAI_NONAME)
+        hanging.append(names.next())
+        assert len(threads(client, "bird-resolver")) <= RESOLVER_THREADS_MAX
+    for question in hanging:
+        question.fail(EAI_NONAME)
+    for _ in range(50):
+        assert client.wait_for("error")["error"] == "BIRD_ERR_RESOLVE"
+    assert names.open_max == RESOLVER_THREADS_MAX
+    wait_for_no_resolver(client)
+
+
+def test_waiting_names_are_bounded(start: Start, names: NameServer) -> None:
+    client = start("localhost:1", backoff_base_ms=60_000, backoff_max_ms=60_000, connect_timeout_ms=60_000)
+    client.do("crowd", RESOLVER_THREADS_MAX, "running#.test:1")
+    running = [names.next() for _ in range(RESOLVER_THREADS_MAX)]
+    client.do("crowd", WAITING_NAMES_MAX + 3, "waiting#.test:1")
+    for _ in range(3):
+        error = client.wait_for("error")
+        assert (error["error"], error["field"]) == ("BIRD_ERR_RESOLVE", "resolve")
+        assert f"{WAITING_NAMES_MAX} names are waiting already" in error["message"]
+    client.do("destroy")
+    # What nobody waits for any more is not looked up.
+    for question in running:
+        question.fail(EAI_AGAIN)
+    wait_for_no_resolver(client)
+    assert names.count == RESOLVER_THREADS_MAX
+
+
+def test_dead_name_service_comes_back(start: Start, names: NameServer) -> None:
+    with ScriptedServer() as server:
+        client = start("localhost:1", connect_timeout_ms=400)
+        client.do("crowd", 6, f"n#.test:{server.port}")
+        dead = [names.next(), names.next()]
+        for _ in range(12):  # two rounds of attempts, whether their look-up hangs or waits
+            error = client.wait_for("connecting_in")
+            assert error["reason"] == "BIRD_ERR_TIMEOUT"
+        assert {line["field"] for line in client.all("error")} == {"resolve"}
+        assert names.count == RESOLVER_THREADS_MAX
+        for question in dead:
+            question.fail(EAI_AGAIN)
+        missing = {f"n{number}.test".encode() for number in range(6)}
+        deadline = time.monotonic() + DEADLINE_S
+        server.listener.settimeout(0.01)
+        while missing:
+            assert time.monotonic() < deadline, missing
+            asked = names.next_within(0.01)
+            if asked:
+                asked.answer("127.0.0.1")
+            try:
+                sock, _ = server.listener.accept()
+            except TimeoutError:
+                continue
+            with sock:
+                hello = sock.recv(4096)  # the name is in it
+            missing = {name for name in missing if name not in hello}
+
+
+def test_changed_answer_is_used(connect: Start, names: NameServer) -> None:
+    with ScriptedServer() as old, ScriptedServer(address="127.0.0.2", port=old.port) as new:
+        client = connect(f"localhost:{old.port}")
+        names.next().answer("127.0.0.1")
+        connection = old.accept()
+        connection.establish()
+        client.wait_for_state("connected")
+        connection.close()
+        names.next().answer("127.0.0.2")
+        new.accept().establish()
+        client.wait_for_state("connected")
+
+
+def test_name_of_an_authorizer(connect: Start, names: NameServer, server: ScriptedServer, auth: ScriptedServer) -> None:
+    client = connect(server.host, auth_endpoint=f"http://localhost:{auth.port}/auth", auth_timeout_ms=300)
+    connection = server.accept()
+    connection.establish()
+    client.do("subscribe", "private-a", 0)
+    hanging = names.next()
+    # The look-up hangs for all attempts; the deadline of each counts.
+    error = client.wait_for("subscription_error")
+    assert (error["error"], error["will_retry"]) == ("BIRD_ERR_AUTH", 1)
+    assert names.count == 1
+    hanging.answer("127.0.0.1")
+    question = names.next()  # asked again when the channel is tried again
+    assert question.name == "localhost"
+    question.answer("127.0.0.1")
+    request = auth.accept()
+    request.read_post()
+    request.respond(200, '{"auth": "key:signature"}')
+    connection.join("private-a", auth="key:signature")
+    client.wait_for("subscribed")
+
+
+# Several addresses
+
+
+def test_second_address_after_a_refusal(connect: Start, names: NameServer, server: ScriptedServer) -> None:
+    client = connect(f"localhost:{server.port}")
+    names.next().answer("127.0.0.2", "127.0.0.1")
+    server.accept().establish()
+    client.wait_for_state("connected")
+
+
+@pytest.mark.parametrize(
+    ("first", "within_s"), [("127.0.0.2", 0.75), ("::1", 0.45)], ids=["same family", "IPv6 before IPv4"]
+)
+def test_second_address_after_silence(
+    connect: Start, names: NameServer, server: ScriptedServer, first: str, within_s: float
+) -> None:
+    """Half of the deadline for the first of its family; 200 ms before the other family is tried as well."""
+    timeout_s = 3.0
+    with silent(first, server.port):
+        client = connect(f"localhost:{server.port}", connect_timeout_ms=int(timeout_s * 1000))
+        names.next().answer(first, "127.0.0.1")
+        begun = time.monotonic()
+        server.accept().establish()
+        assert time.monotonic() - begun < timeout_s * within_s
+        client.wait_for_state("connected")
+        assert len(client.all("state", current="connecting")) == 1
+
+
+def test_ipv6(connect: Start, names: NameServer) -> None:
+    with ScriptedServer(address="::1") as server:
+        for options in ({"host": server.host}, {"host": f"localhost:{server.port}", "address": "::1"}):
+            client = connect(**options)
+            connection = server.accept()
+            connection.establish()
+            assert f"\r\nHost: {options['host']}\r\n".encode() in connection.request
+            client.wait_for_state("connected")
+        client = connect(f"localhost:{server.port}")
+        names.next().answer("::1")
+        server.accept().establish()
+        client.wait_for_state("connected")
+        assert names.count == 1
+
+
+# What the program is told
+
+
+@dataclass(frozen=True)
+class Case:
+    what: str
+    status: str
+    field: str
+    fact: str
+    answer: int | tuple[str, ...] | None
+
+
+CASES = [
+    Case(
+        "the name does not exist",
+        "BIRD_ERR_RESOLVE",
+        "resolve",
+        "could not be resolved: Name or service not known",
+        EAI_NONAME,
+    ),
+    Case(
+        "the name server has a failure, or does not answer and the system has given up",
+        "BIRD_ERR_RESOLVE",
+        "resolve",
+        "could not be resolved: Temporary failure in name resolution",
+        EAI_AGAIN,
+    ),
+    Case("the look-up has not ended at the deadline", "BIRD_ERR_TIMEOUT", "resolve", "at this step: resolve", None),
+    Case("the one address refuses", "BIRD_ERR_CONNECT", "connect", "No connection to", ("127.0.0.1",)),
+    Case(
+        "every address refuses",
+        "BIRD_ERR_CONNECT",
+        "connect",
+        "the last of 3 addresses tried",
+        ("127.0.0.1", "127.0.0.2", "::1"),
+    ),
+    Case("no address has answered at the deadline", "BIRD_ERR_TIMEOUT", "connect", "connect", ("127.0.0.3",)),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+def test_program_is_told(connect: Start, names: NameServer, case: Case) -> None:
+    with refusing_port() as port, silent("127.0.0.3", port):
+        client = connect(f"localhost:{port}", connect_timeout_ms=1000)
+        question = names.next()
+        if isinstance(case.answer, int):
+            question.fail(case.answer)
+        elif case.answer:
+            question.answer(*case.answer)
+        error = client.wait_for("error")
+        assert (error["error"], error["field"]) == (case.status, case.field), error
+        assert case.fact in error["message"]
+        assert error["retriable"] == 1
+        assert client.wait_for_state("unavailable")["reason"] == case.status
+
+
+def test_documentation_has_the_cases() -> None:
+    section = (ROOT / "docs/network.md").read_text().split("\n## Names and addresses\n")[1].split("\n## ")[0]
+    documented = re.findall(r"^\| (.*?) +\| `(BIRD_\w+)` +\| `(\w+)` +\| (.*?) +\|$", section, re.MULTILINE)
+    assert documented == [(case.what, case.status, case.field, case.fact) for case in CASES]
