@@ -19,9 +19,10 @@ C := build/c
 EXAMPLES := $(patsubst examples/c/%.c,$(C)/%,$(wildcard examples/c/*.c))
 HARNESS := $(C)/harness $(C)/client_script
 SCALE := $(C)/scale $(C)/scale_edge
+HOSTS := $(addprefix $(C)/,host_check curl_host load_host)
 BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
 BENCH_CLIENTS := $(addprefix $(C)/,client_loop client_queue)
-PROGRAMS := $(EXAMPLES) $(HARNESS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so
+PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so
 
 .PHONY: all help setup library programs demo test lint format bench scale debian13 install uninstall clean
 
@@ -83,7 +84,7 @@ clean: ## remove all that was built, and the Python environment
 	@rm -rf build .build
 
 # A program needs compiling again when the header has changed, not when the library has.
-$(EXAMPLES) $(HARNESS) $(C)/scale $(BENCH_CLIENTS): include/birdrealtime.h | library
+$(EXAMPLES) $(HARNESS) $(HOSTS) $(C)/scale $(BENCH_CLIENTS): include/birdrealtime.h | library
 
 $(C):
 	@mkdir -p $@
@@ -102,6 +103,12 @@ $(C)/scale_edge: Tests/Scale/edge.c Benchmarks/server_side.h Benchmarks/accept_k
 
 $(C)/scale: $(filter-out Tests/Scale/edge.c,$(wildcard Tests/Scale/*.c)) Tests/Scale/scale.h | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS) -lm
+
+$(C)/host_check: HOST_FLAGS := $(LIBRARY_FLAGS) -lm
+$(C)/curl_host: HOST_FLAGS := $(LIBRARY_FLAGS) -lcurl
+$(C)/load_host: HOST_FLAGS := -Ibuild/include -rdynamic -ldl
+$(HOSTS): $(C)/%: Tests/Hosts/%.c | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(HOST_FLAGS)
 
 $(BENCH_CLIENTS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)

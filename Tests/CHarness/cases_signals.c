@@ -72,11 +72,16 @@ static void check_waits(world *w) {
 static void be_disturbed(int flags) {
     pthread_t sender;
     handle_signals(flags);
-    CHECK(pthread_create(&sender, NULL, send_signals, NULL) == 0);
     world w = world_open(harness_mode());
+    world_connect(&w);
+    /* From now on no thread of the host's takes SIGUSR1: only one of the library's could, if it did not block it. */
+    sigset_t user;
+    sigemptyset(&user);
+    sigaddset(&user, SIGUSR1);
+    CHECK(sigprocmask(SIG_BLOCK, &user, NULL) == 0);
+    CHECK(pthread_create(&sender, NULL, send_signals, NULL) == 0);
     UNTIL(&w, atomic_load(&is_sender_ready));
     set_alarm(500);
-    world_connect(&w);
     check_waits(&w);
     world_stream(&w);
     const int before = atomic_load(&alarms);

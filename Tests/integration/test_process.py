@@ -1,4 +1,4 @@
-"""The cases of the harness about forks, signals and limits again, over TLS; and what needs a helper outside the process."""
+"""Cases of the harness about forks, signals and limits over TLS, and those that need a helper outside the process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from command_edge import CommandEdge
@@ -73,9 +74,9 @@ def test_authorizers_that_go_away(scheme: str, mode: str, authority: Authority, 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_stopped_and_continued(mode: str, secure_edge: list[str]) -> None:
-    """A debugger or a shell stops and continues processes: system calls return early for that, signal handlers or not."""
+    """As a debugger or a shell does: system calls return early for that, signal handlers or not."""
     host, *options = secure_edge
-    command = [HARNESS, "stream_for_a_while", host, mode, *options]
+    command: list[str | Path] = [HARNESS, "stream_for_a_while", host, mode, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as program:
         while program.poll() is None:
             program.send_signal(signal.SIGSTOP)
