@@ -77,7 +77,7 @@ class Installation:
     ) -> subprocess.CompletedProcess[str]:
         source = directory / ("program.cpp" if "++" in standard else "program.c")
         source.write_text(text)
-        command = [compiler, f"-std={standard}", *STRICT, source, "-o", directory / "program"]
+        command: list[str | Path] = [compiler, f"-std={standard}", *STRICT, source, "-o", directory / "program"]
         return subprocess.run(
             [*command, *self.flags("--cflags", "--libs")], capture_output=True, text=True, cwd=directory, check=False
         )
@@ -95,7 +95,7 @@ def installation(tmp_path: Path) -> Installation:
 
 
 def test_staged_installation_and_its_end(tmp_path: Path) -> None:
-    where = {"DESTDIR": tmp_path, "PREFIX": "/opt/bird", "LIBDIR": "/opt/bird/lib64"}
+    where: dict[str, str | Path] = {"DESTDIR": tmp_path, "PREFIX": "/opt/bird", "LIBDIR": "/opt/bird/lib64"}
     version = header_version()
     major = version.partition(".")[0]
     expected = {
@@ -129,7 +129,7 @@ def test_program_outside_the_tree(installation: Installation, tmp_path: Path, co
     assert done.returncode == 0, done.stderr
     version = header_version()
     assert installation.run(tmp_path) == ["check BIRD_OK", f"header {version} library {version}"]
-    readelf = ["readelf", "-d", tmp_path / "program"]
+    readelf: list[str | Path] = ["readelf", "-d", tmp_path / "program"]
     dynamic = subprocess.run(readelf, check=True, capture_output=True, text=True).stdout
     assert "[libbirdrealtime.so.0]" in dynamic
     assert "RUNPATH" not in dynamic
