@@ -188,8 +188,12 @@ typedef void (*bird_destructor)(void *user_data);
  *   member_authorizer (bool, 0)           ask the program for signin authorization by a request record instead
  *   header_provider (bool, 0)             ask the program for headers by a request record before each authorization POST
  *   may_reconnect (bool, 0)               ask the program by a request record before each planned attempt; 1 s without an answer is a yes
- *   ca_file, ca_path (text)               trust these CA certificates instead of the system's
- *   client_cert_file, client_key_file (text)  client certificate (PEM)
+ *   ca_file, ca_path (text)               trust the CA certificates of this file (PEM), of this directory (as OpenSSL hashes it), instead of
+ *                                         the system's; bird_client_create() gives BIRD_ERR_VALUE for what cannot be read, here and below
+ *   client_cert_file, client_key_file (text)  client certificate and its key (PEM, no passphrase); one file may have both
+ *   tls_min_version (text, "1.2")         "1.2" or "1.3"
+ *   tls_verify_name (text)                the name or address that the edge's certificate must be for, and the name sent as SNI, instead of
+ *                                         the host's; the upgrade goes to the host all the same
  *   proxy (text)                          http://, socks5:// or socks5h:// URL, [USER:PASSWORD@]HOST[:PORT] in it; "" = none; unset =
  *                                         https_proxy, all_proxy and no_proxy as they are when the client is created
  *   connect_timeout_ms (int, 15000)       from the start of an attempt to the handshake

@@ -78,6 +78,19 @@ CURLMcode birdcurl_multi_act_on_all(CURLM *multi, int *running) {
 #pragma GCC diagnostic pop
 }
 
+const char *birdcurl_tls_library(void) {
+    const char *name = curl_version_info(CURLVERSION_NOW)->ssl_version;
+    return name != NULL ? name : "";
+}
+
+const char *birdcurl_built_in_ca_file(void) {
+    return curl_version_info(CURLVERSION_NOW)->cainfo;
+}
+
+const char *birdcurl_built_in_ca_path(void) {
+    return curl_version_info(CURLVERSION_NOW)->capath;
+}
+
 CURLMcode birdcurl_multi_set_callbacks(CURLM *multi, birdcurl_socket_function on_socket,
                                        birdcurl_timer_function on_timer, void *user_data) {
     CURLMcode code = curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);

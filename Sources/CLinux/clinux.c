@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 
 int birdlinux_dup_cloexec(int fd) {
     return fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -12,6 +13,16 @@ int birdlinux_dup_cloexec(int fd) {
 int birdlinux_set_nonblocking(int fd) {
     int flags = fcntl(fd, F_GETFL);
     return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+const char *birdlinux_secure_getenv(const char *name) {
+    return secure_getenv(name);
+}
+
+int birdlinux_is_connected(int fd) {
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    return getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
 }
 
 int birdlinux_bytes_waiting(int fd) {

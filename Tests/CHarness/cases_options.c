@@ -33,6 +33,8 @@ static const option_row text_options[] = {
     {"ca_path", "/etc/ssl/certs", NULL},
     {"client_cert_file", "/etc/ssl/client.pem", NULL},
     {"client_key_file", "/etc/ssl/client.key", NULL},
+    {"tls_min_version", "1.3", "1.1"},
+    {"tls_verify_name", "edge.example.com", "edge.example.com:443"},
     {"proxy", "http://proxy.example.com:3128", NULL},
     {"overflow", "drop-oldest", "drop"},
     {"delivery", "loop", "carrier pigeon"},
@@ -225,6 +227,12 @@ CASE(create_names_the_option_that_is_wrong) {
     refuse_by_create("auth_endpoint", "http://example.com/bird/auth");
     refuse_by_create("auth_endpoint", "http://127.0.0.1/bird/auth"); /* allow_insecure is off */
     refuse_by_create("member_auth_endpoint", "http://example.com/bird/auth/member");
+    refuse_by_create("ca_file", "/nowhere/ca.pem");
+    refuse_by_create("ca_path", "/dev/null");
+    refuse_by_create("client_cert_file", "/");
+    refuse_by_create("client_key_file", "/dev/null"); /* without client_cert_file */
+    refuse_by_create("tls_min_version", "1.0");
+    refuse_by_create("tls_verify_name", "https://example.com");
     refuse_by_create("proxy", "gopher://example.com");
     refuse_by_create("delivery", "queue"); /* without bird_options_set_queue() */
 }

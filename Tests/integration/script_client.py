@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ class ScriptClient:
 
     def wait_for(self, kind: str, **fields: object) -> Record:
         """The next record of this kind with these fields; records before it are passed over."""
+        deadline = time.monotonic() + DEADLINE_S
         with self._changed:
             index = self._next_record
             while True:
@@ -57,7 +59,7 @@ class ScriptClient:
                     if line.get("record") == kind and all(line[key] == value for key, value in fields.items()):
                         self._next_record = index
                         return line
-                if self._is_over or not self._changed.wait(DEADLINE_S):
+                if self._is_over or not self._changed.wait(deadline - time.monotonic()):
                     raise AssertionError(f"no {kind} {fields}; last lines: {self._lines[-8:]}")
 
     def wait_for_state(self, state: str) -> Record:

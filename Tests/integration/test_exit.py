@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from certificates import Authority
 from paths import HARNESS, PROGRAMS
 from scripted_server import DEADLINE_S, refusing_port
 from test_harness import MODES
-from test_tls import Authority
 from tls_front import TlsFront
 
 # A crash is a matter of chance: set BIRD_EXIT_RUNS to try more often.
@@ -36,7 +36,7 @@ ENDINGS = {
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"), "right").create()
+    return Authority(tmp_path_factory.mktemp("authority") / "ca")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def end_once(command: list[str | Path], wanted: int) -> float:
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_end(request: pytest.FixtureRequest, authority: Authority, ending: str, situation: str, mode: str) -> None:
     front: TlsFront = request.getfixturevalue("flood" if situation == "flood" else "dropping")
-    options = ["allow_insecure=0", f"ca_file={authority.certificate}", "backoff_base_ms=1", "backoff_max_ms=1"]
+    options = ["allow_insecure=0", f"ca_file={authority.file}", "backoff_base_ms=1", "backoff_max_ms=1"]
     command: list[str | Path] = [HARNESS, "process_ends", front.host, mode, situation, ending, *options]
     # Each delivery mode takes its part of the runs; the ways that run no exit handler have little that could go wrong.
     runs = max(1, RUNS // (3 if ENDINGS[ending] in (0, STATUS) and not ending.endswith("_exit") else 12))

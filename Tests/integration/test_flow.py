@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from certificates import Authority
 from conftest import StartClient
 from script_client import Record, ScriptClient
 from scripted_server import (
@@ -21,7 +22,6 @@ from scripted_server import (
     frame,
     text,
 )
-from test_tls import Authority
 
 pytestmark = pytest.mark.c_only("the program decides when records are consumed")
 
@@ -348,9 +348,9 @@ def edge(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Scrip
         with ScriptedServer() as server:
             yield server, {}
     else:
-        authority = Authority(tmp_path, "right").create()
+        authority = Authority(tmp_path / "ca")
         with ScriptedServer(authority.server_context("IP:127.0.0.1")) as server:
-            yield server, {"allow_insecure": 0, "ca_file": str(authority.certificate)}
+            yield server, {"allow_insecure": 0, "ca_file": str(authority.file)}
 
 
 Edge = tuple[ScriptedServer, dict[str, "str | int"]]

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from certificates import Authority
 from command_edge import CommandEdge
 from paths import HARNESS, HEADER, ROOT
 from scripted_server import DEADLINE_S, refusing_port
 from test_harness import MODES
-from test_tls import Authority
 from tls_front import TlsFront
 
 HANDLES = "options|client|channel|queue|loop|batch|request"
@@ -36,14 +36,14 @@ OVER_TLS = [
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"), "right").create()
+    return Authority(tmp_path_factory.mktemp("authority") / "ca")
 
 
 @pytest.fixture(scope="module")
 def secure_edge(authority: Authority, command_edge: CommandEdge) -> Iterator[list[str]]:
     """The arguments of a case: HOST:PORT, and the options that go with it; the mode belongs in between."""
     with TlsFront(authority.server_context("IP:127.0.0.1"), command_edge.server.port) as front:
-        yield [front.host, "allow_insecure=0", f"ca_file={authority.certificate}"]
+        yield [front.host, "allow_insecure=0", f"ca_file={authority.file}"]
 
 
 def run(*arguments: str) -> None:
@@ -69,7 +69,7 @@ def test_authorizers_that_go_away(scheme: str, mode: str, authority: Authority, 
     case = ["authorizers_that_go_away_raise_no_signal", command_edge.host, mode]
     # A TLS server with nothing behind it, asked in plaintext or by TLS: it ends each connection.
     with refusing_port() as port, TlsFront(authority.server_context("IP:127.0.0.1"), port) as front:
-        run(*case, f"auth_endpoint={scheme}://{front.host}/auth", f"ca_file={authority.certificate}")
+        run(*case, f"auth_endpoint={scheme}://{front.host}/auth", f"ca_file={authority.file}")
 
 
 @pytest.mark.parametrize("mode", MODES)

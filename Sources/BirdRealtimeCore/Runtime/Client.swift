@@ -60,9 +60,12 @@ package final class Client: @unchecked Sendable {
         edge = try Edge(
             region: options.region, wsHost: options.wsHost, allowInsecure: options.allowInsecure,
             appKey: options.appKey, version: Library.version)
-        route = try Route(
-            host: edge.host, port: edge.port, isSecure: edge.usesTLS, address: options.address, options: options)
         var options = options
+        options.trust = try TrustSettings(options)
+        route = try Route(
+            host: edge.host, port: edge.port, isSecure: edge.usesTLS, address: options.address,
+            verified: ((edge.usesTLS ? options.tlsVerifyName?.host : nil) ?? edge.host, "tls_verify_name"),
+            purpose: "connection to \(edge.host):\(edge.port)", options: options)
         options.session.hasChannelAuthorizer = options.asksAuthorizer || options.authEndpoint != nil
         options.session.hasMemberAuthorizer = options.asksMemberAuthorizer || options.memberAuthEndpoint != nil
         authEndpoint = try options.authEndpoint.map { (text) throws(Fault) in

@@ -32,6 +32,11 @@ package struct ClientOptions: Sendable {
     package var caPath: String?
     package var clientCertFile: String?
     package var clientKeyFile: String?
+    var tlsMinVersion = TLSVersion.v1_2
+    /// A name, or an address without brackets.
+    var tlsVerifyName: Authority?
+    /// Made from the options above when a client is.
+    var trust = TrustSettings()
     var proxy: ProxyChoice?
     package var session = SessionConfiguration()
     package var messageTimeoutMs: Int64 = 60_000
@@ -66,6 +71,8 @@ extension ClientOptions {
         case appKey
         case address
         case proxy
+        case tlsMinVersion
+        case tlsVerifyName
         case delivery
         case overflow
         case records
@@ -89,6 +96,8 @@ extension ClientOptions {
         "ca_path": .text(\.caPath),
         "client_cert_file": .text(\.clientCertFile),
         "client_key_file": .text(\.clientKeyFile),
+        "tls_min_version": .tlsMinVersion,
+        "tls_verify_name": .tlsVerifyName,
         "proxy": .proxy,
         "connect_timeout_ms": .time(\.session.connectTimeoutMs, timeout),
         "auth_timeout_ms": .time(\.session.authTimeoutMs, timeout),
@@ -130,6 +139,15 @@ extension ClientOptions {
                 throw Self.unacceptable(key, "must be \(Proxy.isWhat), or empty for no proxy")
             }
             proxy = ProxyChoice(option: chosen)
+        case .tlsMinVersion:
+            guard let version = TLSVersion(rawValue: value) else {
+                throw Self.unacceptable(key, "must be \"1.2\" or \"1.3\"")
+            }
+            tlsMinVersion = version
+        case .tlsVerifyName:
+            let authority = try Authority(value, field: key)
+            guard authority.port == nil else { throw Self.unacceptable(key, "must be a name without a port") }
+            tlsVerifyName = authority
         case .delivery:
             switch value {
             case "thread": delivery = .thread
@@ -157,7 +175,7 @@ extension ClientOptions {
     /// Sets a number or a boolean.
     package mutating func set(_ key: String, _ value: Int64) throws(Fault) {
         switch try Self.setting(key) {
-        case .text, .appKey, .address, .proxy, .delivery, .overflow:
+        case .text, .appKey, .address, .proxy, .tlsMinVersion, .tlsVerifyName, .delivery, .overflow:
             throw Self.unacceptable(key, "is text, not a number")
         case .flag(let path):
             guard value == 0 || value == 1 else { throw Self.unacceptable(key, "must be 0 or 1") }

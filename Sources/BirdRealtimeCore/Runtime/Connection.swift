@@ -91,7 +91,7 @@ final class Connection: EventSource {
                 detach()
                 return
             }
-            end(.failed(Self.broken("The connection broke while writing: \(failure).")))
+            end(.failed(failure))
             return
         }
         updateInterest()
@@ -166,10 +166,6 @@ final class Connection: EventSource {
         }
         finish()
         owner.connectionEnded(self, reason)
-    }
-
-    private static func broken(_ message: String) -> Fault {
-        Fault(BIRD_ERR_LOST, .connection, field: "connection", message, isRetriable: true)
     }
 
     // MARK: In
@@ -263,10 +259,10 @@ final class Connection: EventSource {
                 if count < room, !stream.mayHoldBytes { return }
             case .wouldBlock: return
             case .end:
-                end(.failed(Self.broken("The edge ended the connection without a close frame.")))
+                end(.failed(Stream.broken("The edge ended the connection without a close frame.")))
                 return
-            case .failed(let message):
-                end(.failed(Self.broken("The connection broke: \(message).")))
+            case .failed(let fault):
+                end(.failed(fault))
                 return
             }
         }

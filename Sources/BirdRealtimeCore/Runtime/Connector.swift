@@ -110,7 +110,7 @@ final class ConnectAttempt {
                     Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
             return
         }
-        transfer.set(CURLOPT_URL, "\(address.usesTLS ? "https" : "http")://\(address.hostHeader)/")
+        transfer.set(CURLOPT_URL, route.url)
         transfer.set(CURLOPT_CONNECT_ONLY, 1)
         transfer.set(CURLOPT_FRESH_CONNECT, 1)
         transfer.set(CURLOPT_TCP_NODELAY, 1)
@@ -132,8 +132,7 @@ final class ConnectAttempt {
         guard let transfer else { return }
         self.transfer = nil
         guard code == CURLE_OK else {
-            let fault = route.fault(
-                code, of: transfer, resolved: resolved, "No connection to \(address.host):\(address.port)")
+            let fault = route.fault(code, of: transfer, resolved: resolved)
             transfer.cleanUp()
             finish(.failure(fault))
             return
@@ -155,7 +154,7 @@ final class ConnectAttempt {
             return
         }
         if address.usesTLS {
-            finish(.success((Stream(tls: transfer, fd: fd), sent)))
+            finish(.success((Stream(tls: transfer, fd: fd, route: route), sent)))
             return
         }
         // Plaintext needs libcurl no longer: the socket goes on alone, without its cost in time and memory.

@@ -7,6 +7,11 @@ enum CurlGlobal {
     // Guarded by the lock of `Shared`.
     nonisolated(unsafe) private static var hasStarted = false
 
+    /// Or one of its descendants, which number verification results alike.
+    static let hasOpenSSL = ["OpenSSL", "LibreSSL", "BoringSSL", "quictls"].contains {
+        String(cString: birdcurl_tls_library()).contains($0)
+    }
+
     /// Once, before the first connection. The exit handler comes after curl_global_init, so that it runs before the TLS library frees its
     /// state: a thread inside TLS at that moment would crash the process.
     static func start() throws(Fault) {

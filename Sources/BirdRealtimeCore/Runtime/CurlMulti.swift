@@ -51,7 +51,7 @@ class CurlTransfer {
     }
 
     func set(_ option: CURLoption, _ value: Int) { _ = birdcurl_set_long(handle, option, value) }
-    func set(_ option: CURLoption, _ value: String) { _ = birdcurl_set_string(handle, option, value) }
+    func set(_ option: CURLoption, _ value: String?) { _ = birdcurl_set_string(handle, option, value) }
     func set(_ option: CURLoption, list texts: [String]) {
         var list: UnsafeMutablePointer<curl_slist>?
         for text in texts {
@@ -76,8 +76,19 @@ class CurlTransfer {
         return code
     }
 
+    /// OpenSSL's judgement of the server's certificate; 0 when it has none, or when another TLS library was asked.
+    var verifyResult: Int {
+        var result = 0
+        guard CurlGlobal.hasOpenSSL else { return 0 }
+        _ = birdcurl_get_long(handle, CURLINFO_SSL_VERIFYRESULT, &result)
+        return result
+    }
+
     /// There is a TCP connection, to the server or to the proxy.
-    var hasSocketConnected: Bool { hasPassed(CURLINFO_CONNECT_TIME_T) }
+    var hasSocketConnected: Bool {
+        // Of a connection that was direct libcurl may tell the time only when TLS is through.
+        hasPassed(CURLINFO_CONNECT_TIME_T) || multi?.hasConnectedSocket(of: self) == true
+    }
 
     /// The proxy has connected; of a SOCKS proxy it is known when the TLS session through it is there.
     var isThroughProxy: Bool { proxyStatus == 200 || hasPassed(CURLINFO_APPCONNECT_TIME_T) }
@@ -113,9 +124,9 @@ final class CurlMulti {
         timer = ReactorTimer { [weak self] _ in self?.timeIsUp() }
         _ = birdcurl_multi_set_callbacks(
             multi,
-            { _, fd, what, userData, _ in
+            { easy, fd, what, userData, _ in
                 guard let userData else { return 0 }
-                Unmanaged<CurlMulti>.fromOpaque(userData).takeUnretainedValue().watch(fd, what)
+                Unmanaged<CurlMulti>.fromOpaque(userData).takeUnretainedValue().watch(fd, what, of: easy)
                 return 0
             },
             { _, timeoutMs, userData in
@@ -201,13 +212,18 @@ final class CurlMulti {
         }
     }
 
-    private func watch(_ fd: Int32, _ what: Int32) {
+    fileprivate func hasConnectedSocket(of transfer: CurlTransfer) -> Bool {
+        sockets.values.contains { $0.easy == transfer.handle && birdlinux_is_connected($0.watchedFD) != 0 }
+    }
+
+    private func watch(_ fd: Int32, _ what: Int32, of easy: UnsafeMutableRawPointer?) {
         if what == CURL_POLL_REMOVE {
             if let socket = sockets.removeValue(forKey: fd) { reactor.unwatch(socket) }
             return
         }
         let socket = sockets[fd] ?? CurlSocket(multi: self)
         sockets[fd] = socket
+        socket.easy = easy
         var events: UInt32 = 0
         if what & CURL_POLL_IN != 0 { events |= EPOLLIN.rawValue }
         if what & CURL_POLL_OUT != 0 { events |= EPOLLOUT.rawValue }
@@ -217,6 +233,8 @@ final class CurlMulti {
 
 private final class CurlSocket: EventSource {
     private weak var multi: CurlMulti?
+    /// Whose it is at present.
+    var easy: UnsafeMutableRawPointer?
 
     init(multi: CurlMulti) {
         self.multi = multi

@@ -29,7 +29,8 @@ struct HTTPEndpoint: Sendable {
         }
         self.text = text
         route = try Route(
-            host: authority.host, port: authority.port ?? (isSecure ? 443 : 80), isSecure: isSecure, options: options)
+            host: authority.host, port: authority.port ?? (isSecure ? 443 : 80), isSecure: isSecure,
+            verified: (authority.host, option), purpose: "answer from \(text)", options: options)
     }
 
     private static func fault(_ option: String, _ what: String) -> Fault {

@@ -157,7 +157,7 @@ final class HTTPPost {
     private func ended(_ code: CURLcode) {
         guard let transfer else { return }
         guard code == CURLE_OK else {
-            var fault = url.route.fault(code, of: transfer, resolved: resolved, "No answer from \(url.text)")
+            var fault = url.route.fault(code, of: transfer, resolved: resolved)
             fault.area = .authorization
             finish(.failure(fault))
             return

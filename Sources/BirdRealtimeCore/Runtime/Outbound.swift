@@ -21,19 +21,16 @@ struct Outbound {
     }
 
     /// Writes as much as the stream takes. nil: all good, whether or not something is left. Returns the cost of client events written.
-    mutating func flush(to stream: Stream) -> (failure: String?, written: Int, costWritten: Int) {
+    mutating func flush(to stream: Stream) -> (failure: Fault?, written: Int, costWritten: Int) {
         let before = written
-        var failure: String?
+        var failure: Fault?
         writing: while written < bytes.count {
             let outcome = bytes.withUnsafeBytes { stream.write(UnsafeRawBufferPointer(rebasing: $0[written...])) }
             switch outcome {
             case .bytes(let count): written += count
-            case .wouldBlock: break writing
-            case .end:
-                failure = "the stream ended"
-                break writing
-            case .failed(let message):
-                failure = message
+            case .wouldBlock, .end: break writing
+            case .failed(let fault):
+                failure = fault
                 break writing
             }
         }

@@ -13,14 +13,25 @@ struct Route: Sendable {
     private let port: UInt16
     /// Takes the place of the host name's addresses.
     private let address: String?
-    private let options: ClientOptions
+    private let isSecure: Bool
+    /// Whom the server's certificate must be for, and the option that says so.
+    private let verified: (name: String, option: String)
+    /// What cannot be had when something goes wrong.
+    private let purpose: String
+    private let trust: TrustSettings
     private let proxy: Proxy?
 
-    init(host: String, port: UInt16, isSecure: Bool, address: String? = nil, options: ClientOptions) throws(Fault) {
+    init(
+        host: String, port: UInt16, isSecure: Bool, address: String? = nil, verified: (name: String, option: String),
+        purpose: String, options: ClientOptions
+    ) throws(Fault) {
         self.host = host
         self.port = port
         self.address = address
-        self.options = options
+        self.isSecure = isSecure
+        self.verified = verified
+        self.purpose = purpose
+        trust = options.trust
         proxy = try (options.proxy ?? ProxyChoice()).proxy(to: host, port: port, isSecure: isSecure)
     }
 
@@ -56,12 +67,18 @@ struct Route: Sendable {
 
     // MARK: The transfer
 
+    /// For a transfer that only connects. The name in it is the one that libcurl sends as SNI and verifies.
+    var url: String { "\(isSecure ? "https" : "http")://\(Self.bracketed(verified.name)):\(port)/" }
+
+    private static func bracketed(_ host: String) -> String {
+        host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+    }
+
     func apply(to transfer: CurlTransfer, resolved: [ResolvedName]) {
         Proxy.apply(proxy, to: transfer)
-        TrustSettings.apply(options, to: transfer)
-        if let address {
-            let bracketed = address.contains(":") && !address.hasPrefix("[") ? "[\(address)]" : address
-            transfer.set(CURLOPT_CONNECT_TO, list: ["::\(bracketed):\(port)"])
+        trust.apply(to: transfer)
+        if address != nil || verified.name != host {
+            transfer.set(CURLOPT_CONNECT_TO, list: ["::\(Self.bracketed(address ?? host)):\(port)"])
         }
         if !resolved.isEmpty { transfer.set(CURLOPT_RESOLVE, list: resolved.map(\.entry)) }
     }
@@ -74,16 +91,14 @@ struct Route: Sendable {
 
     // MARK: What went wrong
 
-    /// Turns a failed transfer into what the program is told: `what` could not be had.
-    func fault(_ code: CURLcode, of transfer: CurlTransfer, resolved: [ResolvedName], _ what: String) -> Fault {
+    /// Turns a failed transfer into what the program is told.
+    func fault(_ code: CURLcode, of transfer: CurlTransfer, resolved: [ResolvedName]) -> Fault {
         if let fault = System.withoutFDs { return fault }
+        if let fault = tlsFault(code, of: transfer) { return fault }
         let status: Int32
         let step: String
         var words = transfer.words(for: code)
         switch code {
-        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE,
-            CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_USE_SSL_FAILED:
-            (status, step) = (BIRD_ERR_TLS, "tls")
         case CURLE_OPERATION_TIMEDOUT: (status, step) = (BIRD_ERR_TIMEOUT, self.step(of: transfer))
         default:
             if let proxy, !transfer.isThroughProxy {
@@ -97,9 +112,19 @@ struct Route: Sendable {
         let count = resolved.first { $0.host == connected }?.addresses.count ?? 1
         if !transfer.hasSocketConnected, count > 1 { words += " (the last of \(count) addresses tried)" }
         return Fault(
-            status, .connection, field: step, "\(what): \(words).",
+            status, .connection, field: step, "No \(purpose): \(words).",
             httpStatus: status == BIRD_ERR_PROXY ? transfer.proxyStatus : 0, curlCode: Int32(code.rawValue),
             isRetriable: true)
+    }
+
+    /// nil: TLS was not the problem.
+    func tlsFault(_ code: CURLcode, of transfer: CurlTransfer) -> Fault? {
+        let words = transfer.words(for: code)
+        guard let problem = TLSProblem(code, words: words, verifyResult: transfer.verifyResult) else { return nil }
+        let text = problem.text(trust, name: verified.name, nameOption: verified.option)
+        return Fault(
+            BIRD_ERR_TLS, .connection, field: problem.field(trust), "No \(purpose): \(text) (libcurl: \(words))",
+            curlCode: Int32(code.rawValue), isRetriable: true)
     }
 
     private func deed(of proxy: Proxy, _ code: CURLcode, _ transfer: CurlTransfer) -> String? {

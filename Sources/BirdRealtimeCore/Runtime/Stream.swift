@@ -9,19 +9,22 @@ final class Stream {
         case bytes(Int)
         case wouldBlock
         case end
-        case failed(String)
+        case failed(Fault)
     }
 
     let fd: Int32
     private var transfer: CurlTransfer?
+    private var route: Route?
+    private var hasReceived = false
 
     init(plain fd: Int32) {
         self.fd = fd
     }
 
-    init(tls transfer: CurlTransfer, fd: Int32) {
+    init(tls transfer: CurlTransfer, fd: Int32, route: Route) {
         self.fd = fd
         self.transfer = transfer
+        self.route = route
     }
 
     /// A TLS layer may hold bytes that the socket no longer shows: read until `wouldBlock`.
@@ -32,15 +35,17 @@ final class Stream {
             var received = 0
             let code = curl_easy_recv(transfer.handle, buffer, count, &received)
             switch code {
-            case CURLE_OK: return received > 0 ? .bytes(received) : .end
+            case CURLE_OK:
+                hasReceived = true
+                return received > 0 ? .bytes(received) : .end
             case CURLE_AGAIN: return .wouldBlock
-            default: return .failed(String(cString: curl_easy_strerror(code)))
+            default: return .failed(fault(code, of: transfer))
             }
         }
         switch System.retrying({ recv(fd, buffer, count, 0) }) {
         case .success(0): return .end
         case .success(let received): return .bytes(received)
-        case .failure(let error): return error.wouldBlock ? .wouldBlock : .failed(error.message)
+        case .failure(let error): return error.wouldBlock ? .wouldBlock : .failed(Self.broken(by: error.message))
         }
     }
 
@@ -52,13 +57,27 @@ final class Stream {
             switch code {
             case CURLE_OK: return .bytes(sent)
             case CURLE_AGAIN: return .wouldBlock
-            default: return .failed(String(cString: curl_easy_strerror(code)))
+            default: return .failed(fault(code, of: transfer))
             }
         }
         switch System.retrying({ send(fd, base, bytes.count, Int32(MSG_NOSIGNAL)) }) {
         case .success(let sent): return .bytes(sent)
-        case .failure(let error): return error.wouldBlock ? .wouldBlock : .failed(error.message)
+        case .failure(let error): return error.wouldBlock ? .wouldBlock : .failed(Self.broken(by: error.message))
         }
+    }
+
+    /// A server that speaks TLS 1.3 refuses the client's certificate when the handshake is over for the client.
+    private func fault(_ code: CURLcode, of transfer: CurlTransfer) -> Fault {
+        if !hasReceived, let fault = route?.tlsFault(code, of: transfer) { return fault }
+        return Self.broken(by: transfer.words(for: code), curlCode: Int32(code.rawValue))
+    }
+
+    private static func broken(by words: String, curlCode: Int32 = 0) -> Fault {
+        broken("The connection broke: \(words).", curlCode: curlCode)
+    }
+
+    static func broken(_ message: String, curlCode: Int32 = 0) -> Fault {
+        Fault(BIRD_ERR_LOST, .connection, field: "connection", message, curlCode: curlCode, isRetriable: true)
     }
 
     /// True while bytes that were not read wait in the socket.

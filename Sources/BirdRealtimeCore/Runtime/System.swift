@@ -76,6 +76,19 @@ enum System {
         _ = timerfd_settime(fd, Int32(TFD_TIMER_ABSTIME), &setting, nil)
     }
 
+    /// Why a file, or a directory, cannot be read; nil when it can.
+    static func problem(reading path: String, isDirectory: Bool) -> String? {
+        switch retrying({ Int(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) }) {
+        case .failure(let error): return "cannot be read: \(error.message)"
+        case .success(let number):
+            let fd = Int32(truncatingIfNeeded: number)
+            defer { closeFD(fd) }
+            var status = stat()
+            guard fstat(fd, &status) == 0, (status.st_mode & S_IFMT == S_IFDIR) != isDirectory else { return nil }
+            return isDirectory ? "is not a directory" : "is a directory"
+        }
+    }
+
     static func closeFD(_ fd: Int32) {
         if fd >= 0 { _ = Glibc.close(fd) }
     }

@@ -23,6 +23,11 @@ CURLcode birdcurl_get_offset(CURL *easy, CURLINFO info, curl_off_t *value);
 CURLcode birdcurl_get_socket(CURL *easy, curl_socket_t *value);
 CURLcode birdcurl_get_pointer(CURL *easy, CURLINFO info, void **value);
 
+/* Of the libcurl in this process: "OpenSSL/3.0.19" or the like, and where it was built to find CA certificates; "" and NULL if nowhere. */
+const char *birdcurl_tls_library(void);
+const char *birdcurl_built_in_ca_file(void);
+const char *birdcurl_built_in_ca_path(void);
+
 /* Makes libcurl open its sockets with close-on-exec, and keeps note of those that are open. */
 CURLcode birdcurl_set_sockets(CURL *easy);
 /* In a forked child: the sockets noted so far are copies of the parent's. */

@@ -17,6 +17,10 @@
 /* fcntl is variadic. */
 int birdlinux_dup_cloexec(int fd);
 int birdlinux_set_nonblocking(int fd);
+/* NULL in a program that has more rights than the one who set its environment. */
+const char *birdlinux_secure_getenv(const char *name);
+/* 1 while the socket has a peer. */
+int birdlinux_is_connected(int fd);
 /* Bytes that wait in the socket's receive buffer, -1 on error. */
 int birdlinux_bytes_waiting(int fd);
 /* Starts a joinable thread with every signal blocked; returns an errno value. */

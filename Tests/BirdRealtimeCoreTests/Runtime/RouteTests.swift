@@ -18,7 +18,9 @@ import Testing
     func names(_ host: String, _ proxy: String, _ address: String?, _ expected: [String]) throws {
         var options = ClientOptions()
         try options.set("proxy", proxy)
-        let route = try Route(host: host, port: 443, isSecure: true, address: address, options: options)
+        let route = try Route(
+            host: host, port: 443, isSecure: true, address: address, verified: (host, ""), purpose: "connection",
+            options: options)
         #expect(route.names.map { "\($0.host):\($0.port)" } == expected)
     }
 

@@ -40,7 +40,11 @@ class Options(TypedDict, total=False):
     client_cert_file: Path
     """client certificate (PEM)"""
     client_key_file: Path
-    """its key (PEM)"""
+    """its key (PEM, no passphrase)"""
+    tls_min_version: Text
+    """the oldest version spoken, "1.2" or "1.3"; 1.2 unless set"""
+    tls_verify_name: Text
+    """the name or address that the edge's certificate must be for, instead of the host's; also sent as SNI"""
     proxy: Text
     """http://, socks5:// or socks5h:// URL; "" = none; unset = environment"""
     connect_timeout_ms: Number
