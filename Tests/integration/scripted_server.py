@@ -123,6 +123,11 @@ class Connection:
         """Accepts the upgrade and sends the handshake."""
         self.upgrade(text(handshake(connection_id, activity_timeout)))
 
+    def start_tls(self, context: ssl.SSLContext) -> None:
+        """Behind what a proxy has said."""
+        assert not self._received
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+
     # Sending
 
     def send(self, data: bytes) -> None:

@@ -9,7 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,8 +61,12 @@ def connect(start: Start) -> Start:
 
 def threads(client: ScriptClient, name: str) -> list[int]:
     """The ids of the client's threads of this name."""
-    tasks = Path(f"/proc/{client.process.pid}/task")
-    return [int(task.name) for task in tasks.iterdir() if (task / "comm").read_text().strip() == name]
+    found = []
+    for task in Path(f"/proc/{client.process.pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it may end meanwhile
+            if (task / "comm").read_text().strip() == name:
+                found.append(int(task.name))
+    return found
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:

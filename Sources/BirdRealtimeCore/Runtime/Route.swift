@@ -110,7 +110,9 @@ struct Route: Sendable {
         }
         let connected = proxy?.host ?? host
         let count = resolved.first { $0.host == connected }?.addresses.count ?? 1
-        if !transfer.hasSocketConnected, count > 1 { words += " (the last of \(count) addresses tried)" }
+        if code == CURLE_COULDNT_CONNECT || step == "connect", count > 1 {
+            words += " (the last of \(count) addresses tried)"
+        }
         return Fault(
             status, .connection, field: step, "No \(purpose): \(words).",
             httpStatus: status == BIRD_ERR_PROXY ? transfer.proxyStatus : 0, curlCode: Int32(code.rawValue),
@@ -130,11 +132,12 @@ struct Route: Sendable {
     private func deed(of proxy: Proxy, _ code: CURLcode, _ transfer: CurlTransfer) -> String? {
         switch (code, transfer.proxyStatus) {
         case (CURLE_PROXY, _): SOCKSReply.words(transfer.proxyError, hasCredentials: proxy.hasCredentials)
-        case (_, 407):
-            proxy.hasCredentials
-                ? "does not accept the user or the password (HTTP 407)" : "wants a user and a password (HTTP 407)"
+        // tinyproxy answers 401 to credentials that it does not accept.
+        case (_, let status) where status == 407 || status == 401:
+            (proxy.hasCredentials ? "does not accept the user or the password" : "wants a user and a password")
+                + " (HTTP \(status))"
         case (_, let status) where status != 0: "refused to connect to \(host):\(port) (HTTP \(status))"
-        case _ where !transfer.hasSocketConnected: "could not be reached: \(transfer.words(for: code))"
+        case (CURLE_COULDNT_CONNECT, _): "could not be reached: \(transfer.words(for: code))"
         default: nil
         }
     }
