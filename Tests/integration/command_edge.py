@@ -78,8 +78,8 @@ class CommandEdge:
 
     def _serve(self, connection: Connection) -> None:
         self._connections.add(connection)
-        # However a client goes away is none of the edge's business: the harness is the judge.
-        with connection, contextlib.suppress(OSError, ValueError, AssertionError):
+        # However a client goes away, or what it says, is none of the edge's business: the harness is the judge.
+        with connection, contextlib.suppress(OSError, ValueError, AssertionError, TypeError, KeyError):
             if connection.read_request().startswith(b"POST "):
                 _authorize(connection)
                 return

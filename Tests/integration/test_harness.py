@@ -57,7 +57,7 @@ def test_every_function_of_the_header_is_used() -> None:
     assert used == declared
 
 
-@pytest.mark.parametrize("source", ["cases_threads.c"])
+@pytest.mark.parametrize("source", ["cases_threads.c", "cases_walk.c"])
 def test_every_function_of_the_header_is_called_in(source: str) -> None:
     called = re.findall(r"^(?:[A-Z]+_)?CALL\((\w+)", (ROOT / "Tests/CHarness" / source).read_text(), re.MULTILINE)
     assert sorted(called) == output(ROOT / "scripts/header-functions", HEADER).split()

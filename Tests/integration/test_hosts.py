@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from certificates import Authority
 from paths import PROGRAMS, ROOT
 from scripted_server import DEADLINE_S
-from test_tls import Authority
 from tls_front import TlsFront
 
 LIBRARY = Path(os.environ["BIRDREALTIME_LIBRARY"]).resolve()
@@ -21,7 +21,7 @@ LOADS = ["unused", "used", "used_lazily_and_globally", "loaded_by_a_thread", "tw
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"), "right").create()
+    return Authority(tmp_path_factory.mktemp("authority") / "ca")
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_host_notices_nothing(port: int) -> None:
 
 
 def test_host_notices_nothing_with_tls(authority: Authority, secure: TlsFront) -> None:
-    check_rows(output(PROGRAMS / "host_check", secure.host, "100", authority.certificate))
+    check_rows(output(PROGRAMS / "host_check", secure.host, "100", authority.file))
 
 
 @pytest.mark.parametrize("case", LOADS)
@@ -71,7 +71,7 @@ def test_load(case: str, port: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_host_uses_libcurl_too(order: str, authority: Authority, secure: TlsFront) -> None:
-    output(PROGRAMS / "curl_host", secure.host, authority.certificate, order)
+    output(PROGRAMS / "curl_host", secure.host, authority.file, order)
 
 
 @pytest.mark.parametrize("runtime", ["-static-stdlib", "-no-static-stdlib"])

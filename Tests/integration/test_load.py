@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from paths import HARNESS, PROGRAMS
 from program import Program
-from scripted_server import DEADLINE_S
+from scripted_server import DEADLINE_S, PING, PONG, Frame, ScriptedServer, event, frame
 
 from bird_realtime.testing import EdgeServer
 
@@ -47,3 +47,46 @@ def test_loop_mode_allocates_nothing(flood_port: int) -> None:
     figures = json.loads(done.stdout)
     assert figures["events"] == 100_000
     assert figures["allocations"] == 0
+
+
+def test_the_pool_serves_two_thousand_clients() -> None:
+    """One handler blocks one thread of two for as long as all other clients need for all their events."""
+    clients, threads, events = 2000, 2, 5
+    with EdgeServer() as edge:
+        arguments = [edge.ws_host, edge.app_key, str(clients), str(threads), str(events)]
+        program = Program([HARNESS, "pool_serves_many_clients", *arguments])
+        try:
+            program.wait_for("ready")
+            edge.wait_for_subscription("fleet", clients, timeout_s=DEADLINE_S)
+            for number in range(events):
+                edge.publish("tick", ["fleet"], number)
+            program.wait_for("slow")
+            program.write("")
+            program.wait_for("over")
+            assert program.wait() == 0
+        finally:
+            program.close()
+
+
+def test_a_slow_handler_of_the_pool_stalls_no_ping(server: ScriptedServer) -> None:
+    arguments = [server.host, "pk_test", "2", "2", "1"]
+    program = Program([HARNESS, "pool_serves_many_clients", *arguments])
+    try:
+        connections = []
+        for number in range(2):
+            connection = server.accept()
+            connection.establish(f"{number}.1")
+            connection.join("fleet")
+            connections.append(connection)
+        program.wait_for("ready")
+        for connection in connections:
+            connection.send_text(event("tick", "fleet", 0))
+        program.wait_for("slow")
+        for connection in connections:
+            connection.send(frame(PING, b"are you there"))
+            assert connection.read_frame() == Frame(PONG, b"are you there")
+        program.write("")
+        program.wait_for("over")
+        assert program.wait() == 0
+    finally:
+        program.close()

@@ -463,12 +463,13 @@ package final class Client: @unchecked Sendable {
 
     /// False if it had begun before.
     package func destroy() -> Bool {
-        let reactor: Reactor? = lock.withLock {
-            guard !hot.pointee.ending.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
+        // One of several destroys at once; the others must not get as far as the handle, which would then be given up for nothing.
+        guard !hot.pointee.ending.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        Handles.release(handle, .client)
+        let reactor = lock.withLock { () -> Reactor? in
             lock.signalAll()
             return self.reactor
         }
-        guard Handles.release(handle, .client) else { return false }
         // Handlers that waited for each other's end would wait for ever.
         let mayWait = birdlinux_callback_depth() == 0
         switch reactor?.end(self, mayWait: mayWait) {

@@ -108,7 +108,7 @@ final class Connection: EventSource {
         }
         outbound.appendClose(code: code, reason: reason, maskKey: maskKey)
         phase = .closing
-        _ = outbound.flush(to: stream)
+        writeLast()
         if abandon {
             finish()
             return
@@ -138,6 +138,12 @@ final class Connection: EventSource {
 
     /// Ends the connection from this side for a reason that the owner learns.
     func abort(_ fault: Fault) { end(.failed(fault)) }
+
+    /// What the stream takes at once; whether it fails does not matter any more.
+    private func writeLast() {
+        let (_, written, cost) = outbound.flush(to: stream)
+        if written > 0 { owner.connectionWrote(self, bytes: written, clientEventCost: cost) }
+    }
 
     private func lingerUntilClosed() {
         isPaused = false
@@ -387,7 +393,7 @@ final class Connection: EventSource {
     private func closedByPeer(_ code: UInt16, _ reason: String) {
         outbound.appendClose(code: code == 1005 ? nil : code, reason: "", maskKey: Randomness.next())
         phase = .closing
-        _ = outbound.flush(to: stream)
+        writeLast()
         lingerUntilClosed()
         owner.connectionEnded(self, .closed(code: code, reason: reason))
     }
@@ -395,7 +401,7 @@ final class Connection: EventSource {
     private func fail(_ code: UInt16, _ reason: String) {
         outbound.appendClose(code: code, reason: reason, maskKey: Randomness.next())
         phase = .closing
-        _ = outbound.flush(to: stream)
+        writeLast()
         lingerUntilClosed()
         owner.connectionEnded(
             self,
