@@ -278,3 +278,25 @@ LOAD_CASE(client_ends_in_a_phase) {
     }
     printf("over\n");
 }
+
+/* A loop that never ran holds nothing of the clients that waited for it. */
+CASE(loop_forgets_clients_that_it_never_served) {
+    enum { ROUNDS = 1000, WARM_UP = 20 };
+    long memory = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        memory = round == WARM_UP ? resident_kib() : memory;
+        bird_options *options = NULL;
+        CHECK_STATUS(bird_options_create(&options), BIRD_OK);
+        set_option(options, "app_key", "pk_demo");
+        set_option(options, "ws_host", "127.0.0.1:1");
+        set_option(options, "delivery", "loop");
+        bird_loop *loop = NULL;
+        CHECK_STATUS(bird_loop_create(&loop), BIRD_OK);
+        CHECK_STATUS(bird_options_set_loop(options, loop), BIRD_OK);
+        bird_client *client = client_from(options, NULL);
+        CHECK_STATUS(bird_client_connect(client, NULL), BIRD_OK);
+        CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
+        CHECK_STATUS(bird_loop_destroy(loop), BIRD_OK);
+    }
+    CHECK(resident_kib() - memory < 4 * 1024);
+}

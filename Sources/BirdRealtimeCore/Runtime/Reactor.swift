@@ -323,6 +323,12 @@ final class Reactor: @unchecked Sendable {
             connector.shutDown()
             posts.shutDown()
         }
+        // What no round will come to any more: clients that ended with calls waiting, which hold the loop by their options.
+        let unserved = monitor.withLock { () -> ([Client], [() -> Void]) in
+            defer { (scheduled, completions) = ([], []) }
+            return (scheduled, completions)
+        }
+        withExtendedLifetime(unserved) {}
         closeFDs()
     }
 
