@@ -9,7 +9,7 @@ enum CurlGlobal {
 
     /// Or one of its descendants, which number verification results alike.
     static let hasOpenSSL = ["OpenSSL", "LibreSSL", "BoringSSL", "quictls"].contains {
-        String(cString: birdcurl_tls_library()).contains($0)
+        String(cString: birdcurl_tls_library()).mentions($0)
     }
 
     /// Once, before the first connection. The exit handler comes after curl_global_init, so that it runs before the TLS library frees its

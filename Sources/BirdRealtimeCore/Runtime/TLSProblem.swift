@@ -35,7 +35,7 @@ enum TLSProblem: Equatable {
             self = Self.ofCertificate(verifyResult, words)
         case CURLE_SSL_CACERT_BADFILE: self = .caUnusable
         case CURLE_SSL_CERTPROBLEM:
-            self = words.lowercased().contains("private key") ? .clientKeyUnusable : .clientCertificateUnusable
+            self = words.lowercased().mentions("private key") ? .clientKeyUnusable : .clientCertificateUnusable
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND, CURLE_USE_SSL_FAILED:
             self = Self.ofHandshake(words)
         case _ where code.rawValue == Self.clientCertificateDemanded: self = .certificateDemanded
@@ -51,7 +51,7 @@ enum TLSProblem: Equatable {
     private static func ofCertificate(_ verifyResult: Int, _ words: String) -> TLSProblem {
         switch verifyResult {
         // Good, or not judged yet: libcurl compares the names itself, before it asks for the result.
-        case 0, 1: words.contains("match") ? .wrongName : .otherCertificate
+        case 0, 1: words.mentions("match") ? .wrongName : .otherCertificate
         case 2, 19, 20, 21: .untrusted
         case 9: .notYetValid
         case 10: .expired
@@ -62,7 +62,7 @@ enum TLSProblem: Equatable {
 
     private static func ofHandshake(_ words: String) -> TLSProblem {
         guard let reason = opensslReason(words) else {
-            return words.contains("SSL_ERROR_SYSCALL") || words.contains("reset by peer") ? .cut : .otherHandshake
+            return words.mentions("SSL_ERROR_SYSCALL") || words.mentions("reset by peer") ? .cut : .otherHandshake
         }
         if let alert = alert(reason) { return ofAlert(alert) }
         return switch reason {
