@@ -363,14 +363,21 @@ package final class Client: @unchecked Sendable {
         do {
             if let pool { try pool.join() }
         } catch {
-            lock.withLock {
-                driverIsAttached = false
-                self.reactor = nil
-            }
-            releaseReactor()
+            lock.withLock { driverIsAttached = false }
+            leaveReactor()
             throw error
         }
-        reactor.schedule(self)
+        // A destroy that came in between has taken the reactor away, with its fds.
+        wakeReactor()
+    }
+
+    /// Once, whether a failed start or the end comes first.
+    private func leaveReactor() {
+        let hadReactor = lock.withLock { () -> Bool in
+            defer { reactor = nil }
+            return reactor != nil
+        }
+        if hadReactor { releaseReactor() }
     }
 
     private func acquireReactor() throws(Fault) -> Reactor {
@@ -511,12 +518,8 @@ package final class Client: @unchecked Sendable {
         }
         queue?.detach(self)
         pool?.leave()
-        let hadReactor = lock.withLock { () -> Bool in
-            memberChannel = nil
-            reactor = nil
-            return driverIsAttached
-        }
-        if hadReactor { releaseReactor() }
+        lock.withLock { memberChannel = nil }
+        leaveReactor()
         options.loop?.detachClient()
     }
 
