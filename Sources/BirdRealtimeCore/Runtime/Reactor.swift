@@ -340,8 +340,12 @@ final class Reactor: @unchecked Sendable {
             if monitor.withLock({ isStopping }) { break }
         }
         guard !isInherited else { return }
+        // Ends TLS sessions, which a fork or the end of the process must not come upon either.
+        safePoint.beginWork()
         connector.shutDown()
         posts.shutDown()
+        safePoint.endWork()
+        Shared.ended(self)
     }
 
     /// Waits for something to do, not longer than `timeoutMs` (negative: as long as it takes), and does it.

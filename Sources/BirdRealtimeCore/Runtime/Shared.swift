@@ -7,6 +7,8 @@ enum Shared {
     // Guarded by `monitor`.
     nonisolated(unsafe) private static var reactor: Reactor?
     nonisolated(unsafe) private static var reactorUsers = 0
+    /// Without users, but not through with their last work.
+    nonisolated(unsafe) private static var ending: [Reactor] = []
     nonisolated(unsafe) private static var hostDriven: [Reactor] = []
 
     static func acquireReactor() throws(Fault) -> Reactor {
@@ -31,9 +33,15 @@ enum Shared {
             reactorUsers -= 1
             guard reactorUsers == 0, !HostProcess.isEnding else { return nil }
             defer { reactor = nil }
+            if let reactor { ending.append(reactor) }
             return reactor
         }
         unused?.stop()
+    }
+
+    /// From the reactor's thread, at its end.
+    static func ended(_ reactor: Reactor) {
+        monitor.withLock { ending.removeAll { $0 === reactor } }
     }
 
     static func makeHostDriven() throws(Fault) -> Reactor {
@@ -51,7 +59,7 @@ enum Shared {
     }
 
     /// Lock held.
-    private static var reactors: [Reactor] { hostDriven + (reactor.map { [$0] } ?? []) }
+    private static var reactors: [Reactor] { hostDriven + ending + (reactor.map { [$0] } ?? []) }
 
     // MARK: The end of the process
 
@@ -111,6 +119,7 @@ enum Shared {
         reactor = nil
         reactorUsers = 0
         hostDriven = []
+        ending = []
         held = []
         DeliveryPool.forgetInChild()
         Resolver.forgetInChild()
