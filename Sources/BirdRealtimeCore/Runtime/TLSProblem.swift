@@ -129,7 +129,7 @@ extension TLSProblem {
             "the server's certificate, or one it is signed with, is not valid yet. Check the clock of this machine."
         case .wrongName:
             "the server's certificate is not for \(name). Set \(nameOption) to a name that it is for."
-        case .otherCertificate: "the server's certificate was not accepted."
+        case .otherCertificate: "the server's certificate was not accepted. " + trust.bundle.advice("for a private CA")
         case .tooOld:
             "the server does not speak TLS \(trust.minimum.rawValue) or later, which tls_min_version demands. "
                 + "Update the server."

@@ -50,8 +50,8 @@ struct TrustSettings: Sendable {
         guard let certificateFile else { return }
         transfer.set(CURLOPT_SSLCERT, certificateFile)
         transfer.set(CURLOPT_SSLKEY, keyFile)
-        // Without one OpenSSL asks the terminal for the passphrase of a key that has one.
-        transfer.set(CURLOPT_KEYPASSWD, "")
+        // Without one OpenSSL asks the terminal for the passphrase of a key that has one; with one GnuTLS takes any key for encrypted.
+        if CurlGlobal.hasOpenSSL { transfer.set(CURLOPT_KEYPASSWD, "") }
     }
 
     private static func text(_ pointer: UnsafePointer<CChar>?) -> String? { pointer.map { String(cString: $0) } }
