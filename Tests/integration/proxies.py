@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from scripted_server import DEADLINE_S, Connection, ScriptedServer
 
@@ -134,8 +135,8 @@ class SocksProxy(Misbehaving):
     def _talk(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
             client.settimeout(DEADLINE_S)
-            stream = client.makefile("rb")
-            methods = stream.read(stream.read(2)[1])
+            take = partial(_exactly, client.makefile("rb"))
+            methods = take(take(2)[1])
             method = 0 if self._credentials is None else 2
             if method not in methods:
                 client.sendall(b"\x05\xff")
@@ -144,18 +145,15 @@ class SocksProxy(Misbehaving):
             client.sendall(bytes([5, method]))
             given = None
             if method == 2:
-                user = stream.read(stream.read(2)[1])
-                given = (user.decode(), stream.read(stream.read(1)[0]).decode())
+                user = take(take(2)[1])
+                given = (user.decode(), take(take(1)[0]).decode())
                 client.sendall(b"\x01\x00" if given == self._credentials else b"\x01\x01")
                 if given != self._credentials:
                     client.close()
                     return
-            kind = stream.read(4)[3]
-            if kind == 3:
-                host = stream.read(stream.read(1)[0]).decode()
-            else:
-                host = str(ipaddress.ip_address(stream.read(4 if kind == 1 else 16)))
-            port = int.from_bytes(stream.read(2), "big")
+            kind = take(4)[3]
+            host = take(take(1)[0]).decode() if kind == 3 else str(ipaddress.ip_address(take(4 if kind == 1 else 16)))
+            port = int.from_bytes(take(2), "big")
             self.requests.append(SocksRequest(methods, given, host, port))
             client.sendall(bytes([5, self._reply, 0, 1, 0, 0, 0, 0, 0, 0]))
             if self._reply:
@@ -164,6 +162,13 @@ class SocksProxy(Misbehaving):
             with socket.create_connection(("127.0.0.1", port)) as server:
                 threading.Thread(target=_pump, args=[server, client], daemon=True).start()
                 _pump(client, server)
+
+
+def _exactly(stream: BinaryIO, count: int) -> bytes:
+    data = stream.read(count)
+    if len(data) < count:
+        raise ConnectionResetError("the client has gone")
+    return data
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
