@@ -49,8 +49,13 @@ static bool connects_with(int files) {
         UNTIL(&w, client_state(w.client) == BIRD_STATE_CONNECTED || atomic_load(&errors) > 0);
     }
     const bool is_connected = client_state(w.client) == BIRD_STATE_CONNECTED && atomic_load(&errors) == 0;
+    if (status == BIRD_OK && !is_connected) {
+        /* An attempt that failed just before the limit rises would find files enough when it looks for the reason. */
+        CHECK_STATUS(bird_client_disconnect(w.client), BIRD_OK);
+        UNTIL(&w, client_state(w.client) == BIRD_STATE_DISCONNECTED);
+    }
     allow_fds(RLIM_INFINITY);
-    if (status != BIRD_OK) {
+    if (!is_connected) {
         CHECK_STATUS(bird_client_connect(w.client, NULL), BIRD_OK);
     }
     UNTIL(&w, client_state(w.client) == BIRD_STATE_CONNECTED);
