@@ -342,6 +342,8 @@ final class Reactor: @unchecked Sendable {
         guard !isInherited else { return }
         // Ends TLS sessions, which a fork or the end of the process must not come upon either.
         safePoint.beginWork()
+        // A connection that was to go on reading refers to the reactor in turn.
+        resumable = []
         connector.shutDown()
         posts.shutDown()
         safePoint.endWork()
