@@ -319,10 +319,7 @@ final class Reactor: @unchecked Sendable {
 
     /// Nobody uses the loop any more.
     func shutDown() {
-        visit {
-            connector.shutDown()
-            posts.shutDown()
-        }
+        visit { endLastWork() }
         // What no round will come to any more: clients that ended with calls waiting, which hold the loop by their options.
         let unserved = monitor.withLock { () -> ([Client], [() -> Void]) in
             defer { (scheduled, completions) = ([], []) }
@@ -342,12 +339,16 @@ final class Reactor: @unchecked Sendable {
         guard !isInherited else { return }
         // Ends TLS sessions, which a fork or the end of the process must not come upon either.
         safePoint.beginWork()
+        endLastWork()
+        safePoint.endWork()
+        Shared.ended(self)
+    }
+
+    private func endLastWork() {
         // A connection that was to go on reading refers to the reactor in turn.
         resumable = []
         connector.shutDown()
         posts.shutDown()
-        safePoint.endWork()
-        Shared.ended(self)
     }
 
     /// Waits for something to do, not longer than `timeoutMs` (negative: as long as it takes), and does it.
