@@ -77,6 +77,16 @@ EDGE_CASE(delivery_threads_are_set_before_first_use) {
     world_close(&second);
 }
 
+/* The kernel's part of a sigset_t; the C library leaves the rest of one that it fills as it was. */
+static bool blocks_the_same(const sigset_t *left, const sigset_t *right) {
+    for (int number = 1; number < NSIG; number++) {
+        if (sigismember(left, number) != sigismember(right, number)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 EDGE_CASE(client_is_a_good_guest) {
     struct sigaction before, after;
     sigset_t mask_before, mask_after;
@@ -89,7 +99,7 @@ EDGE_CASE(client_is_a_good_guest) {
     world_connect(&w);
     CHECK(sigaction(SIGPIPE, NULL, &after) == 0 && pthread_sigmask(SIG_SETMASK, NULL, &mask_after) == 0);
     CHECK(before.sa_handler == after.sa_handler);
-    CHECK(memcmp(&mask_before, &mask_after, sizeof mask_before) == 0);
+    CHECK(blocks_the_same(&mask_before, &mask_after));
     for (int fd = 3; fd < 64; fd++) {
         const int flags = fcntl(fd, F_GETFD);
         CHECK(flags == -1 || is_inherited[fd] || (flags & FD_CLOEXEC) != 0);
