@@ -6,50 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from hubs import CONFIG, error, hub_with, sent, sign_in, subscribe
 
 from bird_realtime.edge import signing
 from bird_realtime.edge.config import App, EdgeConfig
 from bird_realtime.edge.frames import Frame, Request
-from bird_realtime.edge.hub import Close, CountLater, Effect, Hub, Send
-
-CONFIG = EdgeConfig()
-
-
-def hub_with(connections: int = 1, *, config: EdgeConfig = CONFIG, **app: Any) -> Hub:
-    hub = Hub(config)
-    hub.app = App(**app)
-    for number in range(1, connections + 1):
-        hub.open(f"{number}.1", 0.0)
-    return hub
-
-
-def subscribe(hub: Hub, connection_id: str, channel: str, member: Any = None, now: float = 0.0) -> list[Effect]:
-    data = {"channel": channel}
-    if member is not None:
-        data["member_data"] = json.dumps(member)
-    signed = signing.channel_string(connection_id, channel, data.get("member_data"))
-    data["auth"] = signing.auth_string(CONFIG.app_key, CONFIG.app_secret, signed)
-    return hub.handle(connection_id, Request("bird:subscribe", None, json.dumps(data)), now)
-
-
-def sign_in(hub: Hub, connection_id: str, member_data: str) -> list[Effect]:
-    signed = signing.signin_string(connection_id, member_data)
-    data = {"auth": signing.auth_string(CONFIG.app_key, CONFIG.app_secret, signed), "member_data": member_data}
-    return hub.handle(connection_id, Request("bird:signin", None, json.dumps(data)), 0.0)
-
-
-def error(effects: list[Effect]) -> Any:
-    """The data of the one error frame that `effects` must be."""
-    assert len(effects) == 1, effects
-    assert isinstance(effects[0], Send)
-    assert effects[0].frame.event == "bird:error"
-    assert effects[0].frame.channel is None
-    assert effects[0].frame.data is not None
-    return json.loads(effects[0].frame.data)
-
-
-def sent(effects: list[Effect]) -> list[tuple[tuple[str, ...], str]]:
-    return [(effect.connection_ids, effect.frame.event) for effect in effects if isinstance(effect, Send)]
+from bird_realtime.edge.hub import Close, CountLater, Send
 
 
 def test_client_events_are_limited_to_ten_in_any_second() -> None:
@@ -94,6 +56,15 @@ def test_the_largest_client_event_passes() -> None:
     data = json.dumps("x" * 10_238)
     effects = hub.handle("1.1", Request("client-x", "private-a", data), 0.0)
     assert effects == [Send(("2.1",), Frame("client-x", "private-a", data))]
+
+
+@pytest.mark.parametrize(("channel", "sender"), [("presence-a", (("user_id", "m_7"),)), ("private-a", ())])
+def test_client_events_can_name_their_sender(channel: str, sender: tuple[tuple[str, str], ...]) -> None:
+    hub = hub_with(2, config=EdgeConfig(client_event_sender_key="user_id"), client_events=True)
+    for number, member_id in (("1", "m_7"), ("2", "m_8")):
+        subscribe(hub, f"{number}.1", channel, {"member_id": member_id} if channel == "presence-a" else None)
+    effects = hub.handle("1.1", Request("client-x", channel, "1"), 0.0)
+    assert effects == [Send(("2.1",), Frame("client-x", channel, "1", sender))]
 
 
 def test_presence_follows_members_not_connections() -> None:
@@ -228,7 +199,7 @@ def test_disconnect_member_closes_identities_only() -> None:
         subscribe(hub, connection_id, "presence-a", {"member_id": f"m_{'7' if connection_id < '3' else '8'}"})
     assert hub.disconnect_member("m_7", 0.0) == [Close("1.1", 4009, "Member connections terminated")]
     assert list(hub.connections) == ["2.1", "3.1"]
-    assert hub.publish("x", ["presence-a"], None) == [Send(("2.1", "3.1"), Frame("x", "presence-a"))]
+    assert hub.publish("x", ["presence-a"], None, 0.0) == [Send(("2.1", "3.1"), Frame("x", "presence-a"))]
     assert hub.handle("1.1", Request("bird:ping", None, None), 0.0) == []
 
 
@@ -280,7 +251,7 @@ def test_publish_reaches_each_distinct_channel_once_and_skips_the_excluded() -> 
     for connection_id in ("1.1", "2.1"):
         for channel in ("a", "b"):
             subscribe(hub, connection_id, channel)
-    assert hub.publish("x", ["a", "b", "a", "empty"], "1", exclude="1.1") == [
+    assert hub.publish("x", ["a", "b", "a", "empty"], "1", 0.0, exclude="1.1") == [
         Send(("2.1",), Frame("x", "a", "1")),
         Send(("2.1",), Frame("x", "b", "1")),
     ]

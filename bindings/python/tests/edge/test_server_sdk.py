@@ -115,6 +115,48 @@ def test_members(sdk: Bird, edge: EdgeServer, connect: Connect) -> None:
     assert client.receive_close() == (4009, "Member connections terminated")
 
 
+def test_disconnecting_a_member_tells_watchers(sdk: Bird, edge: EdgeServer, connect: Connect) -> None:
+    edge.update_app(watchlist_events=True)
+    watcher, first, second = connect(), connect(), connect()
+    for client in (first, second):
+        client.sign_in({"member_id": "m_8"})
+    watcher.sign_in({"member_id": "m_7", "watchlist": ["m_8"]})
+    assert watcher.receive()["data"] == {"events": [{"name": "online", "member_ids": ["m_8"]}]}
+    sdk.realtime.members.disconnect(edge.app_id, "m_8")
+    for client in (first, second):
+        assert client.receive_close() == (4009, "Member connections terminated")
+    assert [frame["data"] for frame in watcher.frames_so_far()] == [
+        {"events": [{"name": "offline", "member_ids": ["m_8"]}]}
+    ]
+
+
+def test_cache_channels(sdk: Bird, edge: EdgeServer, connect: Connect) -> None:
+    first, second, third = connect(), connect(), connect()
+    miss = {"event": "bird:cache_miss", "channel": "cache-prices"}
+    first.subscribe("cache-prices")
+    assert first.receive() == miss
+    sdk.realtime.publish(edge.app_id, event="moved", channels=["cache-prices"], data={"eur": 1.5})
+    event = {"event": "moved", "channel": "cache-prices", "data": {"eur": 1.5}}
+    assert first.receive() == event
+    second.subscribe("cache-prices")
+    assert second.receive() == event
+    edge.clear_cache()
+    third.subscribe("cache-prices")
+    assert third.receive() == miss
+
+
+def test_an_encrypted_cache_channel_keeps_the_envelope(sdk: Bird, edge: EdgeServer, connect: Connect) -> None:
+    name = "private-encrypted-cache-vault"
+    first, second = connect(), connect()
+    first.subscribe(name)
+    assert first.receive() == {"event": "bird:cache_miss", "channel": name}
+    sdk.realtime.publish(edge.app_id, event="balance.set", channels=[name], data={"balance": 1250})
+    event = first.receive()
+    assert event["data"].keys() == {"nonce", "ciphertext"}
+    second.subscribe(name)
+    assert second.receive() == event
+
+
 def test_sealed_payloads_open_with_the_secret_of_the_auth_backend(
     sdk: Bird, edge: EdgeServer, connect: Connect
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import signing
@@ -24,6 +24,7 @@ class AuthBackend:
     def __init__(self, config: EdgeConfig, hub: Hub) -> None:
         self.members: dict[str, Any] = dict(config.members)
         self.default_member_id = next(iter(self.members), DEFAULT_MEMBER_ID)
+        self.watchlists: dict[str, Sequence[str]] = dict(config.watchlists)
         self.denied_channels: set[str] = set()
         self.encryption_master_key = config.encryption_master_key
         self._app_key = config.app_key
@@ -71,14 +72,15 @@ class AuthBackend:
         return answer
 
     def _member(self, connection_id: str, member_id: str) -> dict[str, str]:
-        member_data = self._member_data(member_id)
+        member_data = self._member_data(member_id, self.watchlists.get(member_id))
         return {
             "auth": self._sign(signing.signin_string(connection_id, member_data)),
             "member_data": member_data,
         }
 
-    def _member_data(self, member_id: str) -> str:
-        return dump({"member_id": member_id, "member_info": self.members.get(member_id, {"name": member_id})})
+    def _member_data(self, member_id: str, watchlist: Sequence[str] | None = None) -> str:
+        member = {"member_id": member_id, "member_info": self.members.get(member_id, {"name": member_id})}
+        return dump(member if watchlist is None else {**member, "watchlist": list(watchlist)})
 
     def _sign(self, signed: str) -> str:
         return signing.auth_string(self._app_key, self._app_secret, signed)

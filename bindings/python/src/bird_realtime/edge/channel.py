@@ -44,6 +44,10 @@ class Channel:
     def member_ids(self) -> tuple[str, ...]:
         return tuple(self._members)
 
+    def member_of(self, connection_id: str) -> str | None:
+        """The id of the member that a subscribed connection is here."""
+        return self._subscribers[connection_id]
+
     def join(self, connection_id: str, member: Member | None) -> bool:
         """Subscribes the connection; whether `member` is new here."""
         self._subscribers[connection_id] = None if member is None else member.member_id

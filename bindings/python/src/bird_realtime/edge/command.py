@@ -21,6 +21,7 @@ _FLAGS = {
     "client_events": "let clients send client- events",
     "connection_counting": "count connections per channel over REST",
     "connection_count_events": "push connection counts to subscribers (needs --connection-counting)",
+    "watchlist_events": "tell connections who of their watchlist comes online and goes offline",
     "authorized_connections": "close connections that prove nothing by --authorized-deadline",
 }
 
@@ -63,7 +64,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     for name, help_ in _FLAGS.items():
         add(f"--{name.replace('_', '-')}", action="store_true", help=f"app flag: {help_}")
+    add("--suspended", action="store_true", help="the app is suspended: refuse connections with 4003")
     add("--connection-quota", type=int, metavar="N", help="refuse more open connections with 4004")
+    add(
+        "--watch",
+        action="append",
+        default=[],
+        metavar="ID=OTHER",
+        help="has the auth backend put member OTHER on the watchlist of member ID; repeatable",
+    )
+    add(
+        "--watchlist-limit-members",
+        type=int,
+        default=_DEFAULTS.watchlist_limit_members,
+        metavar="N",
+        help="members on a watchlist; of a longer one the first are kept, and error 4302 says so (default %(default)s)",
+    )
+    add(
+        "--client-events-per-s",
+        type=int,
+        default=_DEFAULTS.client_events_per_s,
+        metavar="N",
+        help="client events of a connection in a second; more are refused with 4301 (default %(default)s)",
+    )
+    add(
+        "--client-event-sender-key",
+        metavar="KEY",
+        help="top-level key of client events on presence channels for the sender's member id (default: none)",
+    )
+    add(
+        "--cache-ttl",
+        type=float,
+        default=_DEFAULTS.cache_ttl_s,
+        metavar="SECONDS",
+        help="how long cache channels keep their last event (default, and at most, %(default)s)",
+    )
     add("--lenient", action="store_true", help="accept a double subscribe, ignore a needless unsubscribe")
     add("--plain-data", action="store_true", help="send data as plain JSON, not as a string of JSON")
     add("--tls-cert", metavar="FILE", help="certificate chain (PEM); the edge then speaks wss and https only")
@@ -76,8 +111,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         asyncio.run(_serve(_config(options), as_json=options.json))
     except ConfigError as error:
-        option = error.option.removesuffix("_s").replace("_", "-")
-        return _fail(f"argument --{option}: {error.problem}", code=2)
+        option = error.option if hasattr(options, error.option) else error.option.removesuffix("_s")
+        return _fail(f"argument --{option.replace('_', '-')}: {error.problem}", code=2)
     except ModuleNotFoundError as error:
         if error.name != "aiohttp":
             raise
@@ -92,6 +127,7 @@ def _config(options: argparse.Namespace) -> EdgeConfig:
     app = App(
         app_id=options.app_id,
         connection_quota=options.connection_quota,
+        status="suspended" if options.suspended else "active",
         **{name: getattr(options, name) for name in _FLAGS},
     )
     optional: dict[str, Any] = {}
@@ -105,6 +141,11 @@ def _config(options: argparse.Namespace) -> EdgeConfig:
         app_secret=options.app_secret,
         api_key=options.api_key,
         members=dict(_member(text) for text in options.member),
+        watchlists=_watchlists(options.watch),
+        watchlist_limit_members=options.watchlist_limit_members,
+        client_events_per_s=options.client_events_per_s,
+        client_event_sender_key=options.client_event_sender_key,
+        cache_ttl_s=options.cache_ttl,
         activity_timeout_s=options.activity_timeout,
         authorized_deadline_s=options.authorized_deadline,
         strict=not options.lenient,
@@ -118,6 +159,14 @@ def _config(options: argparse.Namespace) -> EdgeConfig:
 def _member(text: str) -> tuple[str, dict[str, str]]:
     member_id, _, name = text.partition("=")
     return member_id, {"name": name or member_id}
+
+
+def _watchlists(pairs: list[str]) -> dict[str, list[str]]:
+    watchlists: dict[str, list[str]] = {}
+    for text in pairs:
+        member_id, _, other = text.partition("=")
+        watchlists.setdefault(member_id, []).append(other)
+    return watchlists
 
 
 def _base64(text: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +14,7 @@ from .names import member_id_problem
 
 DEFAULT_APP_ID = "rap_00000000000000000000edge01"
 MASTER_KEY_BYTES = 32
+CACHE_TTL_MAX_S = 1800.0
 
 _APP_ID = re.compile(r"rap_[0-9a-hjkmnp-tv-z]{26}")
 _STATUSES = ("active", "suspended")
@@ -36,6 +37,7 @@ class App:
     client_events: bool = False
     connection_counting: bool = False
     connection_count_events: bool = False
+    watchlist_events: bool = False
     authorized_connections: bool = False
     status: str = "active"
     connection_quota: int | None = None
@@ -60,7 +62,9 @@ class EdgeConfig:
     `ping_after_s` makes the edge ping a client that has been quiet for so long and close it with 4201 when
     `pong_timeout_s` passes without a message. `strict` answers a double subscribe and a needless unsubscribe
     with an error frame; otherwise the former succeeds again and the latter is ignored. `outbox_limit_bytes`
-    bounds what waits for one slow reader; beyond it the connection closes with 4100.
+    bounds what waits for one slow reader; beyond it the connection closes with 4100. `watchlists` are the members
+    that each member watches, as the auth backend signs them. `client_event_sender_key` is a top-level key under which
+    client events on presence channels carry the member id of the sender, as Pusher's `user_id`; None: they do not.
     """
 
     host: str = "127.0.0.1"
@@ -70,6 +74,7 @@ class EdgeConfig:
     app_secret: str = "sk_local_not_a_real_secret"  # noqa: S105
     api_key: str | None = None
     members: Mapping[str, Any] = field(default_factory=dict)
+    watchlists: Mapping[str, Sequence[str]] = field(default_factory=dict)
     encryption_master_key: bytes = field(default_factory=lambda: secrets.token_bytes(MASTER_KEY_BYTES))
     activity_timeout_s: int = 120
     authorized_deadline_s: float = 30.0
@@ -81,6 +86,9 @@ class EdgeConfig:
     member_info_limit_bytes: int = 1024
     client_event_limit_bytes: int = 10_240
     client_events_per_s: int = 10
+    client_event_sender_key: str | None = None
+    watchlist_limit_members: int = 100
+    cache_ttl_s: float = 1800.0
     outbox_limit_bytes: int = 4 * 1024 * 1024
     tls_cert: str | None = None
     tls_key: str | None = None
@@ -95,18 +103,24 @@ class EdgeConfig:
         if self.api_key == "":
             raise ConfigError("api_key", "must not be empty; leave it out to accept any API key")
         for member_id in self.members:
-            problem = member_id_problem(member_id)
-            if problem is not None:
-                raise ConfigError("member", f"{member_id!r}: {problem}")
+            _check_member("member", member_id)
+        for member_id, watched in self.watchlists.items():
+            for each in (member_id, *watched):
+                _check_member("watch", each)
         if len(self.encryption_master_key) != MASTER_KEY_BYTES:
             raise ConfigError("encryption_master_key", f"must be {MASTER_KEY_BYTES} bytes")
         if self.tls_key and not self.tls_cert:
             raise ConfigError("tls_key", "needs tls_cert")
-        for option in ("activity_timeout_s", "authorized_deadline_s", "pong_timeout_s", "ping_after_s"):
+        for option in ("activity_timeout_s", "authorized_deadline_s", "pong_timeout_s", "ping_after_s", "cache_ttl_s"):
             value = getattr(self, option)
             if value is not None and value <= 0:
                 raise ConfigError(option, "must be more than 0 seconds")
-        for option in ("presence_limit_members", "member_info_limit_bytes", "client_event_limit_bytes"):
+        if self.cache_ttl_s > CACHE_TTL_MAX_S:
+            raise ConfigError("cache_ttl_s", f"must be at most {CACHE_TTL_MAX_S:g} seconds")
+        if self.client_event_sender_key in ("", "event", "channel", "data"):
+            raise ConfigError("client_event_sender_key", "must be a key that frames do not have yet, and not empty")
+        limits = ("presence_limit_members", "member_info_limit_bytes", "client_event_limit_bytes")
+        for option in (*limits, "watchlist_limit_members"):
             if getattr(self, option) < 0:
                 raise ConfigError(option, "must not be negative")
         for option in ("client_events_per_s", "outbox_limit_bytes"):
@@ -145,3 +159,9 @@ class EdgeConfig:
     @property
     def encryption_master_key_base64(self) -> str:
         return base64.b64encode(self.encryption_master_key).decode()
+
+
+def _check_member(option: str, member_id: str) -> None:
+    problem = member_id_problem(member_id)
+    if problem is not None:
+        raise ConfigError(option, f"{member_id!r}: {problem}")

@@ -122,7 +122,8 @@ class Controls:
             raise ControlError("channels: expected a list of names, not one string")
         for name in channels:
             _check("channels", name, channel_problem)
-        self._apply(self.edge.hub.publish(event, channels, _data_text(data, data_json), exclude_connection_id))
+        text = _data_text(data, data_json)
+        self._apply(self.edge.hub.publish(event, channels, text, time.monotonic(), exclude_connection_id))
 
     @control
     def send_to_member(self, member_id: str, event: str, data: object = None, *, data_json: str | None = None) -> None:
@@ -256,12 +257,41 @@ class Controls:
         self._changed(f"set_activity_timeout {seconds}")
 
     @control
+    def set_authorized_deadline(self, seconds: float) -> None:
+        """How long later connections have to prove themselves while the app asks for authorized connections."""
+        self.edge.clients.authorized_deadline_s = self._valid("authorized_deadline_s", seconds)
+        self._changed(f"set_authorized_deadline {seconds}")
+
+    @control
+    def set_client_events(self, *, per_s: int | None = None, sender_key: str | None = None) -> None:
+        """How many client events a connection may send in a second, and the top-level key under which those on
+        presence channels carry the sender's member id; what is left out stays, and no key is the start value."""
+        if per_s is not None:
+            self.edge.hub.client_events_per_s = self._valid("client_events_per_s", per_s)
+        if sender_key is not None:
+            self.edge.hub.client_event_sender_key = self._valid("client_event_sender_key", sender_key)
+        self._changed(f"set_client_events {per_s} {sender_key}")
+
+    @control
+    def set_cache_ttl(self, seconds: float) -> None:
+        """How long a cache channel keeps its last event, what it holds now included."""
+        self.edge.hub.cache.ttl_s = self._valid("cache_ttl_s", seconds)
+        self._changed(f"set_cache_ttl {seconds}")
+
+    @control
+    def clear_cache(self) -> None:
+        """Forgets the last event of every cache channel."""
+        self.edge.hub.cache.clear()
+        self._changed("clear_cache")
+
+    @control
     def update_app(
         self,
         *,
         client_events: bool | None = None,
         connection_counting: bool | None = None,
         connection_count_events: bool | None = None,
+        watchlist_events: bool | None = None,
         authorized_connections: bool | None = None,
         status: str | None = None,
         connection_quota: int | None = None,
@@ -271,6 +301,7 @@ class Controls:
             "client_events": client_events,
             "connection_counting": connection_counting,
             "connection_count_events": connection_count_events,
+            "watchlist_events": watchlist_events,
             "authorized_connections": authorized_connections,
             "status": status,
             "connection_quota": connection_quota,
@@ -316,12 +347,25 @@ class Controls:
         self._changed(f"set_member {member_id}")
 
     @control
+    def set_watchlist(self, member_id: str, watchlist: Sequence[str]) -> None:
+        """Has the auth backend sign this watchlist for the member; it counts from the next signin on."""
+        for id_ in (member_id, *watchlist):
+            _check("watchlist", id_, member_id_problem)
+        self.edge.auth.watchlists[member_id] = list(watchlist)
+        self._changed(f"set_watchlist {member_id}")
+
+    @control
     def set_encryption_master_key(self, key: bytes) -> None:
         """Rotates the key from which the auth backend derives the secrets of encrypted channels."""
         if len(key) != MASTER_KEY_BYTES:
             raise ControlError(f"key: must be {MASTER_KEY_BYTES} bytes, not {len(key)}")
         self.edge.auth.encryption_master_key = key
         self._changed("set_encryption_master_key")
+
+    def _valid(self, option: str, value: _Result) -> _Result:
+        """The value, if the option of this name accepts it."""
+        replace(self.edge.config, **{option: value})  # type: ignore[arg-type]
+        return value
 
     def _ids(self, connection_id: str | None) -> list[str]:
         open_ids = list(self.edge.hub.connections)

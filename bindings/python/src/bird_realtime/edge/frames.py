@@ -11,11 +11,13 @@ from .jsontext import JSONTextError, dump, object_members, parse
 
 @dataclass(frozen=True)
 class Frame:
-    """A message from the edge. `data` is JSON text, or None when the frame has no data."""
+    """A message from the edge. `data` is JSON text, or None when the frame has no data. `extra` are more top-level
+    keys with their texts."""
 
     event: str
     channel: str | None = None
     data: str | None = None
+    extra: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def encode(frame: Frame, *, double_encoding: bool) -> bytes:
         as_string = double_encoding and frame.event != "bird:error"
         data = json.dumps(frame.data, ensure_ascii=False) if as_string else frame.data
         parts.append(f'"data":{data}')
+    parts += (f"{dump(key)}:{dump(value)}" for key, value in frame.extra)
     return ("{" + ",".join(parts) + "}").encode()
 
 

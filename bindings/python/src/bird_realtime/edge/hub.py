@@ -13,6 +13,7 @@ from typing import Any, Union
 from . import signing
 from .channel import Channel, Member
 from .config import EdgeConfig
+from .event_cache import EventCache
 from .frames import Frame, Request, RequestError, error_frame
 from .jsontext import JSONTextError, dump, object_members, parse
 from .names import (
@@ -24,12 +25,14 @@ from .names import (
     kind_of,
     member_id_problem,
 )
+from .watchlists import Watchlists, status_frame
 
 PROTOCOL_VERSION = "7"
 COUNT_THROTTLE_CONNECTIONS = 100
 COUNT_THROTTLE_INTERVAL_S = 5.0
 CLIENT_EVENT_WINDOW_S = 1.0
 CLIENT_EVENT_RATE_CODE = 4301
+WATCHLIST_LIMIT_CODE = 4302
 
 _SIGNED_KINDS = (Kind.PRIVATE, Kind.PRESENCE, Kind.ENCRYPTED)
 
@@ -75,16 +78,21 @@ class Connection:
 
 
 class Hub:
-    """All connections and channels. `app`, `keys` (the live ones) and `strict` may change at any time."""
+    """All connections and channels. What is public and no container may change at any time; `keys` are the live
+    ones."""
 
     def __init__(self, config: EdgeConfig) -> None:
         self.app = config.app
         self.keys = {config.app_key: config.app_secret}
         self.strict = config.strict
         self.activity_timeout_s = config.activity_timeout_s
+        self.client_events_per_s = config.client_events_per_s
+        self.client_event_sender_key = config.client_event_sender_key
+        self.cache = EventCache(config.cache_ttl_s)
         self.connections: dict[str, Connection] = {}
         self._config = config
         self._channels: dict[str, Channel] = {}
+        self._watchlists = Watchlists()
 
     # Connections
 
@@ -120,7 +128,11 @@ class Hub:
         connection = self.connections.pop(connection_id, None)
         if connection is None:
             return []
-        return [effect for name in connection.channels for effect in self._leave_channel(connection, name, now)]
+        effects = [effect for name in connection.channels for effect in self._leave_channel(connection, name, now)]
+        member_id = connection.identity
+        if member_id is not None and self._watchlists.leave(connection_id, member_id):
+            effects += self._tell_watchers(connection, status_frame(offline=[member_id]))
+        return effects
 
     def terminate(self, connection_id: str, code: int, reason: str, now: float) -> list[Effect]:
         """Closes a connection and forgets it."""
@@ -174,6 +186,9 @@ class Hub:
         is_new_member = channel.join(connection.connection_id, member)
         connection.channels[name] = None
         effects: list[Effect] = [_success(connection, channel)]
+        cached = self.cache.last(name, now)
+        if cached is not None:
+            effects.append(Send((connection.connection_id,), cached))
         if member is not None and is_new_member and others:
             effects.append(Send(others, Frame("bird_internal:member_added", name, _member_text(member))))
         return effects + self._count_changed(channel, now)
@@ -229,12 +244,38 @@ class Hub:
         member_data = _string(fields, "member_data", request.event)
         self._verify(auth, signing.signin_string(connection.connection_id, member_data))
         member = _member(member_data)
+        watchlist = _watchlist(member_data)
         if connection.identity not in (None, member.member_id):
             raise RequestError(f"Already signed in as member {connection.identity}")
         connection.identity = member.member_id
         connection.authorized = True
         data = dump({"member_data": _member_text(member)})
-        return [Send((connection.connection_id,), Frame("bird:signin_success", data=data))]
+        effects: list[Effect] = [Send((connection.connection_id,), Frame("bird:signin_success", data=data))]
+        return effects + self._watch(connection, member.member_id, watchlist)
+
+    def _watch(self, connection: Connection, member_id: str, watchlist: tuple[str, ...]) -> list[Effect]:
+        """Notes who has signed in and whom that member watches, and tells who is to know."""
+        limit = self._config.watchlist_limit_members
+        is_new = self._watchlists.sign_in(connection.connection_id, member_id, watchlist[:limit])
+        if not self.app.watchlist_events:
+            return []
+        effects: list[Effect] = []
+        if len(watchlist) > limit:
+            text = f"The watchlist has {len(watchlist)} members; the first {limit} are kept"
+            effects += self.refuse(connection.connection_id, RequestError(text, WATCHLIST_LIMIT_CODE))
+        snapshot = self._watchlists.snapshot(connection.connection_id)
+        if snapshot is not None:
+            effects.append(Send((connection.connection_id,), snapshot))
+        if is_new:
+            effects += self._tell_watchers(connection, status_frame(online=[member_id]))
+        return effects
+
+    def _tell_watchers(self, connection: Connection, frame: Frame) -> list[Effect]:
+        """Tells those who watch the member of this connection, which itself knows."""
+        if not self.app.watchlist_events or connection.identity is None:
+            return []
+        watchers = self._watchlists.watchers_of(connection.identity, but=connection.connection_id)
+        return [Send(watchers, frame)] if watchers else []
 
     def _client_event(self, connection: Connection, request: Request, now: float) -> list[Effect]:
         event, name = request.event, request.channel
@@ -252,15 +293,18 @@ class Hub:
         if request.data is not None and len(request.data.encode()) > self._config.client_event_limit_bytes:
             raise RequestError(f"Client event is larger than {self._config.client_event_limit_bytes} bytes")
         self._charge_client_event(connection, now)
-        return self._fan_out(name, Frame(event, name, request.data), exclude=connection.connection_id)
+        sender = self._channels[name].member_of(connection.connection_id)
+        key = self.client_event_sender_key
+        extra = ((key, sender),) if key is not None and sender is not None else ()
+        return self._fan_out(name, Frame(event, name, request.data, extra), exclude=connection.connection_id)
 
     def _charge_client_event(self, connection: Connection, now: float) -> None:
         times = connection.client_event_times
         while times and times[0] <= now - CLIENT_EVENT_WINDOW_S:
             times.popleft()
-        if len(times) >= self._config.client_events_per_s:
+        if len(times) >= self.client_events_per_s:
             raise RequestError(
-                f"More than {self._config.client_events_per_s} client events in a second",
+                f"More than {self.client_events_per_s} client events in a second",
                 CLIENT_EVENT_RATE_CODE,
             )
         times.append(now)
@@ -268,22 +312,26 @@ class Hub:
     # Requests of the customer's servers
 
     def publish(
-        self, event: str, channels: Iterable[str], data: str | None, exclude: str | None = None
+        self, event: str, channels: Iterable[str], data: str | None, now: float, exclude: str | None = None
     ) -> list[Effect]:
         """Sends an event to the subscribers of each distinct channel. `data` is JSON text or None."""
-        distinct = dict.fromkeys(channels)
-        return [effect for name in distinct for effect in self._fan_out(name, Frame(event, name, data), exclude)]
+        effects: list[Effect] = []
+        for name in dict.fromkeys(channels):
+            frame = Frame(event, name, data)
+            self.cache.store(name, frame, now)
+            effects += self._fan_out(name, frame, exclude)
+        return effects
 
     def send_to_member(self, member_id: str, event: str, data: str | None) -> list[Effect]:
         """Sends an event over the member channel."""
-        return self.publish(event, [MEMBER_CHANNEL_PREFIX + member_id], data)
+        name = MEMBER_CHANNEL_PREFIX + member_id
+        return self._fan_out(name, Frame(event, name, data))
 
     def disconnect_member(self, member_id: str, now: float) -> list[Effect]:
         """Closes every connection that is signed in as the member."""
-        signed_in = [c.connection_id for c in self.connections.values() if c.identity == member_id]
         return [
             effect
-            for connection_id in signed_in
+            for connection_id in self._watchlists.connections_of(member_id)
             for effect in self.terminate(connection_id, 4009, "Member connections terminated", now)
         ]
 
@@ -369,6 +417,16 @@ def _member(member_data: str) -> Member:
     if problem is not None:
         raise RequestError(f"Invalid member_id {member_id}: {problem}")
     return Member(member_id, members.get("member_info"))
+
+
+def _watchlist(member_data: str) -> tuple[str, ...]:
+    """Whom the member that a backend signed watches, each once."""
+    watched = parse(object_members(member_data).get("watchlist", "[]"))
+    if isinstance(watched, list):
+        ids = [str(id_) if type(id_) is int else id_ for id_ in watched]
+        if all(isinstance(id_, str) and member_id_problem(id_) is None for id_ in ids):
+            return tuple(dict.fromkeys(ids))
+    raise RequestError("The watchlist in member_data must be an array of member ids")
 
 
 def _member_text(member: Member) -> str:

@@ -158,9 +158,9 @@ class RestApi:
         resource = call.path[4:]
         if call.method == "POST":
             if resource == ("events",):
-                return self._publish(call)
+                return self._publish(call, now)
             if resource == ("batch-events",):
-                return self._publish_batch(call)
+                return self._publish_batch(call, now)
             if len(resource) == 3 and resource[0] == "members" and resource[2] == "events":
                 return self._send_to_member(resource[1], call)
             if len(resource) == 3 and resource[0] == "members" and resource[2] == "disconnect":
@@ -174,17 +174,17 @@ class RestApi:
                 return self._list_members(_channel(resource[1])), []
         raise RestError(404, "not_found_error", f"no {call.method} on /{'/'.join(call.path)}")
 
-    def _publish(self, call: Call) -> tuple[dict[str, Any], list[Effect]]:
+    def _publish(self, call: Call, now: float) -> tuple[dict[str, Any], list[Effect]]:
         fields = _body(call)
         names = _names(fields, "channels")
         event = self._event(fields, names, "")
-        effects = self._hub.publish(event.event, event.channels, event.data, event.exclude)
+        effects = self._hub.publish(event.event, event.channels, event.data, now, event.exclude)
         if not event.include:
             return {}, effects
         rows = [{"name": name, **self._counts(name, event.include)} for name in sorted(set(event.channels))]
         return {"data": rows}, effects
 
-    def _publish_batch(self, call: Call) -> tuple[dict[str, Any], list[Effect]]:
+    def _publish_batch(self, call: Call, now: float) -> tuple[dict[str, Any], list[Effect]]:
         fields = _body(call)
         try:
             items = array_items(fields.get("events", "null"))
@@ -200,7 +200,7 @@ class RestApi:
         effects = [
             effect
             for event in events
-            for effect in self._hub.publish(event.event, event.channels, event.data, event.exclude)
+            for effect in self._hub.publish(event.event, event.channels, event.data, now, event.exclude)
         ]
         if not any(event.include for event in events):
             return {}, effects

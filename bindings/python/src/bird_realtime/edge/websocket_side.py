@@ -30,6 +30,7 @@ class WebSocketSide:
 
     def __init__(self, config: EdgeConfig, hub: Hub, faults: Faults, journal: Journal) -> None:
         self.double_encoding = config.double_encoding
+        self.authorized_deadline_s = config.authorized_deadline_s
         self.sockets: dict[str, ClientSocket] = {}
         self._config = config
         self._hub = hub
@@ -70,7 +71,7 @@ class WebSocketSide:
         watchdog = self._watchdog(connection_id)
         if self._hub.app.authorized_connections:  # connections from before the flag are left alone
             asyncio.get_running_loop().call_later(
-                self._config.authorized_deadline_s,
+                self.authorized_deadline_s,
                 lambda: self.apply(self._hub.expire_unauthorized(connection_id, time.monotonic())),
             )
         self._answer(Answer.HANDSHAKE, None, lambda: self._hub.handshake(connection_id))
