@@ -2,18 +2,8 @@
 #include "clinux.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-
-int birdlinux_dup_cloexec(int fd) {
-    return fcntl(fd, F_DUPFD_CLOEXEC, 3);
-}
-
-int birdlinux_set_nonblocking(int fd) {
-    int flags = fcntl(fd, F_GETFL);
-    return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-}
 
 const char *birdlinux_secure_getenv(const char *name) {
     return secure_getenv(name);

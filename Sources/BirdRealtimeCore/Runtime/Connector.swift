@@ -1,9 +1,8 @@
 import CBirdRealtimeABI
 import CCurl
-import CLinux
 import Glibc
 
-/// Makes connected, verified and proxied streams with libcurl. Reactor thread only.
+/// Makes connected streams: with TLS and proxies by libcurl, plaintext by itself. Reactor thread only.
 final class Connector {
     /// libcurl searches linearly through the handles of a multi at each call.
     private static let handlesPerShardMax = 64
@@ -54,6 +53,7 @@ final class ConnectAttempt {
     private var lookUp: NameLookUp?
     private var resolved: [ResolvedName] = []
     private var transfer: ConnectTransfer?
+    private var plain: PlainConnect?
 
     fileprivate init(
         address: Edge, route: Route, timeoutMs: Int64, upgrade: [UInt8], connector: Connector,
@@ -68,7 +68,7 @@ final class ConnectAttempt {
     }
 
     /// What the attempt is waiting for.
-    var step: String { transfer.map(route.step(of:)) ?? "resolve" }
+    var step: String { transfer.map(route.step(of:)) ?? (plain == nil ? "resolve" : "connect") }
 
     func cancel() {
         done = nil
@@ -76,13 +76,19 @@ final class ConnectAttempt {
         lookUp = nil
         transfer?.cleanUp()
         transfer = nil
+        plain?.cancel()
+        plain = nil
     }
 
-    /// In a forked child.
+    // In a forked child.
     func disown() {
         done = nil
         transfer?.disown()
+        plain?.disown()
     }
+
+    /// What libcurl has is closed elsewhere.
+    func closeInherited() { plain?.closeInherited() }
 
     private func finish(_ result: Result<(stream: Stream, sent: Int), Fault>) {
         let done = self.done
@@ -97,13 +103,33 @@ final class ConnectAttempt {
             switch answer {
             case .success(let names):
                 resolved = names
-                start()
+                if address.usesTLS { startTransfer() } else { startPlain(on: reactor) }
             case .failure(let fault): finish(.failure(fault))
             }
         }
     }
 
-    private func start() {
+    private func startPlain(on reactor: Reactor) {
+        let addresses = route.addresses(resolved: resolved)
+        plain = PlainConnect(to: addresses, on: reactor) { [weak self] result in
+            guard let self else { return }
+            plain = nil
+            switch result.flatMap(sendUpgrade) {
+            case .success(let (fd, sent)): finish(.success((Stream(plain: fd), sent)))
+            case .failure(let error): finish(.failure(route.fault(error, addressesTried: addresses.count)))
+            }
+        }
+    }
+
+    private func sendUpgrade(_ fd: Int32) -> Result<(Int32, Int), Errno> {
+        let result = upgrade.withUnsafeBytes { bytes in
+            System.retrying { send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
+        }
+        if case .failure = result { System.closeFD(fd) }
+        return result.map { (fd, $0) }
+    }
+
+    private func startTransfer() {
         guard let transfer = ConnectTransfer(), let shard = connector.shard() else {
             finish(
                 .failure(
@@ -114,8 +140,6 @@ final class ConnectAttempt {
         transfer.set(CURLOPT_CONNECT_ONLY, 1)
         transfer.set(CURLOPT_FRESH_CONNECT, 1)
         transfer.set(CURLOPT_TCP_NODELAY, 1)
-        // A plaintext stream leaves libcurl before anything is read: the least that libcurl takes.
-        if !address.usesTLS { transfer.set(CURLOPT_BUFFERSIZE, 1_024) }
         // The session has the deadline of the whole attempt; this one only keeps a transfer from lying about for ever.
         transfer.set(CURLOPT_CONNECTTIMEOUT_MS, Int(timeoutMs))
         route.apply(to: transfer, resolved: resolved)
@@ -153,25 +177,7 @@ final class ConnectAttempt {
                         curlCode: Int32(sendCode.rawValue), isRetriable: true)))
             return
         }
-        if address.usesTLS {
-            finish(.success((Stream(tls: transfer, fd: fd, route: route), sent)))
-            return
-        }
-        // Plaintext needs libcurl no longer: the socket goes on alone, without its cost in time and memory.
-        let own = birdlinux_dup_cloexec(fd)
-        let error = Errno(code: errno)
-        transfer.cleanUp()
-        guard own >= 0, birdlinux_set_nonblocking(own) >= 0 else {
-            System.closeFD(own)
-            finish(
-                .failure(
-                    Fault(
-                        BIRD_ERR_SYSTEM, .system, field: "fd",
-                        "No file descriptor for the connection: \(error.message).",
-                        isRetriable: true)))
-            return
-        }
-        finish(.success((Stream(plain: own), sent)))
+        finish(.success((Stream(tls: transfer, fd: fd, route: route), sent)))
     }
 }
 

@@ -179,6 +179,7 @@ final class Driver {
 
     /// Closes this process's copies of the sockets, without a word to the edge, which talks to the parent.
     func closeInherited() {
+        attempt?.attempt?.closeInherited()
         connection?.closeInherited()
         for connection in lingering { connection.closeInherited() }
     }

@@ -65,6 +65,12 @@ struct Route: Sendable {
         return fault
     }
 
+    /// For a socket of our own: what is connected to, in the order to try.
+    func addresses(resolved: [ResolvedName]) -> [SocketAddress] {
+        let texts = address.map { [$0] } ?? resolved.first?.addresses ?? [host]
+        return texts.compactMap { IPAddress($0).map { SocketAddress($0, port: port) } }
+    }
+
     // MARK: The transfer
 
     /// For a transfer that only connects. The name in it is the one that libcurl sends as SNI and verifies.
@@ -116,6 +122,15 @@ struct Route: Sendable {
         return Fault(
             status, .connection, field: step, "No \(purpose): \(words).",
             httpStatus: status == BIRD_ERR_PROXY ? transfer.proxyStatus : 0, curlCode: Int32(code.rawValue),
+            isRetriable: true)
+    }
+
+    /// Why a socket of our own has no connection.
+    func fault(_ error: Errno, addressesTried count: Int) -> Fault {
+        if error.isWithoutFDs { return System.noFD(error) }
+        let which = count > 1 ? " (the last of \(count) addresses tried)" : ""
+        return Fault(
+            BIRD_ERR_CONNECT, .connection, field: "connect", "No \(purpose): \(error.message)\(which).",
             isRetriable: true)
     }
 

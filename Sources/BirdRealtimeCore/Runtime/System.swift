@@ -48,13 +48,15 @@ enum System {
         for probe in probes {
             switch probe {
             case .success(let fd): closeFD(fd)
-            case .failure(let error):
-                fault = Fault(
-                    BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor is left: \(error.message).",
-                    isRetriable: true)
+            case .failure(let error): fault = noFD(error)
             }
         }
         return fault
+    }
+
+    static func noFD(_ error: Errno) -> Fault {
+        Fault(
+            BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor is left: \(error.message).", isRetriable: true)
     }
 
     static func signalEventFD(_ fd: Int32) {
@@ -98,6 +100,7 @@ struct Errno: Error, Equatable {
     var code: Int32
 
     var wouldBlock: Bool { code == EAGAIN || code == EWOULDBLOCK }
+    var isWithoutFDs: Bool { code == EMFILE || code == ENFILE }
 
     var message: String {
         var buffer = [CChar](repeating: 0, count: 128)

@@ -14,9 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* fcntl is variadic. */
-int birdlinux_dup_cloexec(int fd);
-int birdlinux_set_nonblocking(int fd);
 /* NULL in a program that has more rights than the one who set its environment. */
 const char *birdlinux_secure_getenv(const char *name);
 /* 1 while the socket has a peer. */
