@@ -21,7 +21,7 @@ HARNESS := $(C)/harness $(C)/client_script
 SCALE := $(C)/scale $(C)/scale_edge
 HOSTS := $(addprefix $(C)/,host_check curl_host load_host)
 BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
-BENCH_CLIENTS := $(addprefix $(C)/,client_loop client_queue)
+BENCH_CLIENTS := $(addprefix $(C)/,client_handler client_queue)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so
 
 .PHONY: all help setup library programs demo test lint format bench scale debian13 install uninstall clean
@@ -62,8 +62,10 @@ format: setup ## bring all source text into form
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r $(VENV)/clang-format -i
 	@$(VENV)/ruff format --quiet .
 
-bench: programs ## measure against the limits of this machine; QUICK=1 takes less than two minutes
-	@$(VENV)/python Benchmarks/run.py $(if $(QUICK),--quick)
+bench: programs ## measure against other clients and the limits of this machine; QUICK=1 takes less than two minutes
+	@scripts/setup-benchmark
+	@$(MAKE) --no-print-directory $(C)/peer_libwebsockets
+	@build/benchmark-venv/bin/python Benchmarks/run.py $(if $(QUICK),--quick)
 
 scale: programs ## measure ten thousand clients in one process, with restarts of their servers; about three minutes
 	@$(VENV)/python Tests/integration/scale.py
@@ -115,6 +117,9 @@ $(BENCH_CLIENTS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 
 $(BENCH_PEERS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $<
+
+$(C)/peer_libwebsockets: Benchmarks/peer_libwebsockets.c Benchmarks/measure.h | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(shell pkg-config --cflags --libs libwebsockets)
 
 $(C)/count_alloc.so: Benchmarks/count_alloc.c
 $(C)/names.so: Tests/CHarness/preload/names.c

@@ -1,7 +1,7 @@
 /*
  * A server that is never the bottleneck: it accepts WebSocket upgrades on 127.0.0.1, answers the handshake and the
  * subscribes, and after a connection's first subscribe floods its channel "bench" with encoded events from one large
- * block. Prints its port. Ends with SIGTERM.
+ * block. The app "pusher" is served in the Pusher protocol. Prints its port. Ends with SIGTERM.
  *
  * usage: flood_server [--bytes N] [--events N] [--dense] [--close]
  *   --bytes N   bytes of each event's data as a handler sees it (256)
@@ -44,6 +44,7 @@ struct block {
 struct connection {
     int fd;
     bool upgraded;
+    bool is_pusher;
     bool flooding;
     bool closing; /* the close frame is queued; what the client still sends is discarded until it closes */
     bool ended;   /* the close frame is written */
@@ -157,18 +158,23 @@ static bool read_upgrade(struct connection *connection) {
     ssize_t length = answer_upgrade(connection->input, answer);
     if (length <= 0)
         return length == 0;
+    static const char pusher_app[] = "GET /app/pusher?";
+    connection->is_pusher = strncmp(connection->input, pusher_app, sizeof pusher_app - 1) == 0;
     drop_input(connection, (size_t)length);
     connection->upgraded = true;
-    return add_reply(connection, answer, strlen(answer)) &&
-           add_text(connection, "{\"event\":\"bird:connection_established\",\"data\":"
-                                "\"{\\\"connection_id\\\":\\\"1.1\\\",\\\"activity_timeout\\\":120}\"}");
+    char handshake[128];
+    snprintf(handshake, sizeof handshake,
+             "{\"event\":\"%s:connection_established\",\"data\":\"{\\\"%s_id\\\":\\\"1.1\\\",\\\"activity_timeout\\\":"
+             "120}\"}",
+             connection->is_pusher ? "pusher" : "bird", connection->is_pusher ? "socket" : "connection");
+    return add_reply(connection, answer, strlen(answer)) && add_text(connection, handshake);
 }
 
-/* The subscribes of a benchmark are those of one of our clients: compact JSON, a name without escapes. */
+/* The subscribes of a benchmark name a channel without escapes. */
 static bool handle_text(struct connection *connection, const struct server *server, const char *text) {
-    if (strstr(text, "\"event\":\"bird:ping\"") != NULL)
+    if (strstr(text, "\"bird:ping\"") != NULL)
         return add_text(connection, "{\"event\":\"bird:pong\"}");
-    if (strstr(text, "\"event\":\"bird:subscribe\"") == NULL)
+    if (strstr(text, connection->is_pusher ? "\"pusher:subscribe\"" : "\"bird:subscribe\"") == NULL)
         return true;
     size_t name_length;
     const char *name = channel_in(text, &name_length);
@@ -176,8 +182,8 @@ static bool handle_text(struct connection *connection, const struct server *serv
         return false;
     char answer[512];
     int length = snprintf(answer, sizeof answer,
-                          "{\"event\":\"bird_internal:subscription_succeeded\",\"channel\":\"%.*s\",\"data\":\"{}\"}",
-                          (int)name_length, name);
+                          "{\"event\":\"%s_internal:subscription_succeeded\",\"channel\":\"%.*s\",\"data\":\"{}\"}",
+                          connection->is_pusher ? "pusher" : "bird", (int)name_length, name);
     if ((size_t)length >= sizeof answer)
         return false;
     if (!connection->flooding) {

@@ -22,22 +22,60 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "build/c"
 RESULTS = ROOT / "build/bench/results.json"
 
+BENCHMARKS = ROOT / "Benchmarks"
+
+
+def python(program: str, *arguments: str) -> list[str | Path]:
+    return [sys.executable, BENCHMARKS / program, *arguments]
+
+
 # The first is what all others are compared with.
 CLIENTS: dict[str, list[str | Path]] = {
     "limit: walk": [PROGRAMS / "limit_walk"],
     "limit: recv": [PROGRAMS / "limit_recv"],
-    "C loop": [PROGRAMS / "client_loop"],
+    "C loop": [PROGRAMS / "client_handler", "loop"],
     "C queue": [PROGRAMS / "client_queue"],
-    "Python": [sys.executable, ROOT / "Benchmarks/client_python.py"],
+    "C thread": [PROGRAMS / "client_handler", "thread"],
+    "Python raw": python("client_python.py"),
+    "Python JSON": python("client_python.py", "--json"),
+    "libwebsockets": [PROGRAMS / "peer_libwebsockets"],
+    "picows+orjson": python("peer_picows.py"),
+    "aiohttp": python("peer_aiohttp.py"),
+    "websockets": python("peer_websockets.py"),
+    "ws-client": python("peer_websocket_client.py"),
+    "pysher": python("peer_pysher.py"),
 }
 REFERENCE = next(iter(CLIENTS))
 
-CALIBRATION_EVENTS = 20_000
-WARMUP_EVENTS = 20_000
-# Allocations are counted over this many events, in a run that is not timed.
-COUNTED_EVENTS = 100_000
+CALIBRATION_EVENTS = 1_000
+# Counted runs and second calibrations are this part of a measured one.
+SHORT_PART = 0.1
 RUN_TIMEOUT_SECONDS = 120
 LOAD_QUIET = 0.5
+
+
+@dataclass(frozen=True)
+class Goal:
+    """This client must be so many times as fast as that one."""
+
+    flood: str
+    client: str
+    times: float
+    other: str
+
+
+GOALS = [
+    Goal("256 B", "C loop", 0.5, "limit: walk"),
+    Goal("256 B", "C loop", 8, "libwebsockets"),
+    Goal("16 KiB", "C loop", 0.6, "limit: walk"),
+    Goal("256 KiB", "C loop", 0.6, "limit: walk"),
+    Goal("256 B", "C queue", 0.7, "C loop"),
+    Goal("256 B", "C thread", 0.7, "C loop"),
+    Goal("256 B", "Python raw", 2, "picows+orjson"),
+    Goal("256 B", "Python JSON", 1.2, "picows+orjson"),
+    Goal("256 B", "Python JSON", 8, "websockets"),
+    Goal("256 B", "Python JSON", 60, "pysher"),
+]
 
 
 @dataclass(frozen=True)
@@ -59,7 +97,7 @@ class Plan:
     seconds_per_run: float
 
 
-QUICK = Plan([Flood("256 B", 256), Flood("16 KiB", 16384)], repetitions=7, seconds_per_run=0.5)
+QUICK = Plan([Flood("256 B", 256), Flood("16 KiB", 16384)], repetitions=3, seconds_per_run=0.3)
 FULL = Plan(
     [
         Flood("96 B", 96),
@@ -68,9 +106,10 @@ FULL = Plan(
         Flood("1 KiB", 1024),
         Flood("16 KiB", 16384),
         Flood("16 KiB dense", 16384, is_dense=True),
+        Flood("256 KiB", 262144),
     ],
-    repetitions=15,
-    seconds_per_run=1.0,
+    repetitions=9,
+    seconds_per_run=0.7,
 )
 
 
@@ -113,10 +152,11 @@ def serving(flood: Flood) -> Iterator[int]:
 
 
 def measure(client: str, port: int, flood: Flood, events: int, *, counting: bool = False) -> Measurement:
+    """The first tenth is received and not measured."""
     environment = dict(os.environ)
     if counting:
         environment["LD_PRELOAD"] = str(PROGRAMS / "count_alloc.so")
-    arguments = [str(number) for number in (port, flood.data_bytes, WARMUP_EVENTS, events)]
+    arguments = [str(number) for number in (port, flood.data_bytes, events // 10 + 1, events)]
     finished = subprocess.run(
         [*CLIENTS[client], *arguments],
         env=environment,
@@ -130,14 +170,20 @@ def measure(client: str, port: int, flood: Flood, events: int, *, counting: bool
     return Measurement(**json.loads(finished.stdout))
 
 
+def calibrate(client: str, port: int, flood: Flood, seconds: float) -> int:
+    """How many events take about so long. The first guess is of a cold process."""
+    rate = measure(client, port, flood, CALIBRATION_EVENTS).events_per_second
+    rate = measure(client, port, flood, max(CALIBRATION_EVENTS, int(rate * seconds * SHORT_PART))).events_per_second
+    return max(CALIBRATION_EVENTS, int(rate * seconds))
+
+
 def measure_flood(flood: Flood, plan: Plan) -> list[Row]:
     with serving(flood) as port:
-        events = {}
-        for client in CLIENTS:
-            rate = measure(client, port, flood, CALIBRATION_EVENTS).events_per_second
-            events[client] = max(CALIBRATION_EVENTS, int(rate * plan.seconds_per_run))
-        counted = {client: measure(client, port, flood, COUNTED_EVENTS, counting=True) for client in CLIENTS}
-
+        events = {client: calibrate(client, port, flood, plan.seconds_per_run) for client in CLIENTS}
+        counted = {
+            client: measure(client, port, flood, max(1, int(events[client] * SHORT_PART)), counting=True)
+            for client in CLIENTS
+        }
         runs: dict[str, list[Measurement]] = {client: [] for client in CLIENTS}
         order = list(CLIENTS)
         for _ in range(plan.repetitions):
@@ -147,9 +193,15 @@ def measure_flood(flood: Flood, plan: Plan) -> list[Row]:
     return [make_row(flood, client, runs, counted[client]) for client in CLIENTS]
 
 
+def ratio(runs: list[Measurement], others: list[Measurement]) -> float:
+    """Of runs that were neighbours, so that a slow minute of the machine counts on both sides."""
+    return statistics.median(
+        run.events_per_second / other.events_per_second for run, other in zip(runs, others, strict=True)
+    )
+
+
 def make_row(flood: Flood, client: str, runs: dict[str, list[Measurement]], counted: Measurement) -> Row:
     rates = [run.events_per_second for run in runs[client]]
-    reference = [run.events_per_second for run in runs[REFERENCE]]
     lower, median, upper = statistics.quantiles(rates, n=4)
     if counted.allocations is None:
         sys.exit(f"bench: {client!r} did not count its allocations")
@@ -158,8 +210,7 @@ def make_row(flood: Flood, client: str, runs: dict[str, list[Measurement]], coun
         client=client,
         events_per_second=median,
         spread_percent=(upper - lower) / median * 100,
-        # Of runs that were neighbours, so that a slow minute of the machine counts on both sides.
-        ratio=statistics.median(rate / base for rate, base in zip(rates, reference, strict=True)),
+        ratio=ratio(runs[client], runs[REFERENCE]),
         cpu_ns_per_event=statistics.median(run.cpu_ns_per_event for run in runs[client]),
         allocations_per_100k_events=counted.allocations / counted.events * 100_000,
         runs=runs[client],
@@ -181,7 +232,7 @@ def load() -> float:
 
 
 def print_line(*cells: str) -> None:
-    widths = (-13, -12, 12, 8, 9, 10, 13)
+    widths = (-13, -14, 12, 8, 9, 10, 13)
     aligned = (
         cell.ljust(-width) if width < 0 else cell.rjust(width) for cell, width in zip(cells, widths, strict=True)
     )
@@ -198,6 +249,16 @@ def print_row(row: Row) -> None:
         f"{row.cpu_ns_per_event:,.0f}",
         f"{row.allocations_per_100k_events:,.1f}",
     )
+
+
+def print_goals(rows: list[Row]) -> None:
+    runs = {(row.flood, row.client): row.runs for row in rows}
+    print("\nwhat it should be, and what it is:")
+    for goal in GOALS:
+        if (goal.flood, goal.client) in runs:
+            reached = ratio(runs[goal.flood, goal.client], runs[goal.flood, goal.other])
+            verdict = "ok" if reached >= goal.times else "SHORT"
+            print(f"  {goal.flood:>8}  {goal.client} / {goal.other}: {goal.times:g} times, {reached:.2f}  {verdict}")
 
 
 def main() -> None:
@@ -219,6 +280,7 @@ def main() -> None:
             print_row(row)
         rows += measured
     load_after = load()
+    print_goals(rows)
     print("\nspread: the middle half of the runs, as a part of the median")
     print("of walk: events/s beside those of the frame walker; CPU: for each event; allocations: in 100,000 events")
     print(f"bench: load {load_after:.2f} at the end; results in {RESULTS.relative_to(ROOT)}")

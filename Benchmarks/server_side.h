@@ -76,13 +76,16 @@ static inline int next_client_frame(char *bytes, size_t length, struct client_fr
     return 1;
 }
 
-/* The channel that a client's compact JSON names, as it stands there; NULL if there is none. */
+/* The channel that a client's JSON names, as it stands there; NULL if there is none. */
 static inline const char *channel_in(const char *message, size_t *length) {
-    static const char key[] = "\"channel\":\"";
+    static const char key[] = "\"channel\":";
     const char *name = strstr(message, key);
     if (name == NULL)
         return NULL;
     name += sizeof key - 1;
+    name += strspn(name, " ");
+    if (*name++ != '"')
+        return NULL;
     *length = strcspn(name, "\"");
     return name;
 }

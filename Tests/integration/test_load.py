@@ -40,7 +40,7 @@ def flood_port() -> Iterator[int]:
 
 def test_loop_mode_allocates_nothing(flood_port: int) -> None:
     """100 000 events, after 20 000 that warm up."""
-    command = [str(PROGRAMS / "client_loop"), str(flood_port), "256", "20000", "100000"]
+    command = [str(PROGRAMS / "client_handler"), "loop", str(flood_port), "256", "20000", "100000"]
     environment = {**os.environ, "LD_PRELOAD": str(PROGRAMS / "count_alloc.so")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=2 * DEADLINE_S, check=False)
     assert done.returncode == 0, done.stderr

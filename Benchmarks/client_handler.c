@@ -1,4 +1,5 @@
-/* A C program whose handler runs on the reactor thread. */
+/* A C program with one handler, in the delivery mode that its first argument names ("loop": on the reactor thread; "thread": on the
+   pool). */
 #include <errno.h>
 #include <semaphore.h>
 
@@ -14,7 +15,9 @@ static void on_tick(const bird_record *record, void *user_data) {
 }
 
 int main(int argc, char **argv) {
-    run.arguments = parse_arguments(argc, argv);
+    if (argc < 2)
+        fail("usage: client_handler loop|thread PORT BYTES WARMUP EVENTS");
+    run.arguments = parse_arguments(argc - 1, argv + 1);
     measurement_prepare(&run.measurement);
     sem_init(&done, 0, 0);
 
@@ -23,7 +26,7 @@ int main(int argc, char **argv) {
     bird_channel *channel = NULL;
     uint64_t binding;
     bird_options *options = flood_options(run.arguments.port);
-    check(bird_options_set(options, "delivery", "loop", &error), error);
+    check(bird_options_set(options, "delivery", argv[1], &error), error);
     check(bird_client_create(options, &client, &error), error);
     bird_options_destroy(options);
     check(bird_client_subscribe(client, "bench", 0, &channel, &error), error);
