@@ -175,46 +175,67 @@ typedef void (*bird_destructor)(void *user_data);
 #define BIRD_DELIVERY_QUEUE 1  /* the program drains or dispatches a bird_queue     */
 #define BIRD_DELIVERY_LOOP 2   /* handlers run on the reactor thread                */
 
+/* OPTION KEYS: written by scripts/write-options from the table of the library */
 /*
- * OPTION KEYS (type, default): what it is for
- *   app_key (text, required)              identifies the app; public
- *   region (text)                         "us1" or "eu1"; resolves the edge host. One of region and ws_host is required
- *   ws_host (text)                        host[:port] of an edge instead of a region
- *   allow_insecure (bool, 0)              plaintext for exactly localhost, 127.0.0.1 and [::1]; TLS for every other host all the same
- *   address (text)                        connect to this literal address, also behind a proxy, instead of resolving the host name
- *   auth_endpoint (text)                  URL that authorizes private and presence channels by POST
- *   member_auth_endpoint (text)           URL that authorizes signin by POST
- *   authorizer (bool, 0)                  ask the program for channel authorization by a request record instead
- *   member_authorizer (bool, 0)           ask the program for signin authorization by a request record instead
- *   header_provider (bool, 0)             ask the program for headers by a request record before each authorization POST
- *   may_reconnect (bool, 0)               ask the program by a request record before each planned attempt; 1 s without an answer is a yes
- *   ca_file, ca_path (text)               trust the CA certificates of this file (PEM), of this directory (as OpenSSL hashes it), instead of
- *                                         the system's; bird_client_create() gives BIRD_ERR_VALUE for what cannot be read, here and below
- *   client_cert_file, client_key_file (text)  client certificate and its key (PEM, no passphrase); one file may have both
- *   tls_min_version (text, "1.2")         "1.2" or "1.3"
- *   tls_verify_name (text)                the name or address that the edge's certificate must be for, and the name sent as SNI, instead of
- *                                         the host's; the upgrade goes to the host all the same
- *   proxy (text)                          http://, socks5:// or socks5h:// URL, [USER:PASSWORD@]HOST[:PORT] in it; "" = none; unset =
- *                                         https_proxy, all_proxy and no_proxy as they are when the client is created
- *   connect_timeout_ms (int, 15000)       from the start of an attempt to the handshake
- *   auth_timeout_ms (int, 10000)          one authorization
- *   answer_timeout_ms (int, 30000)        answer of the edge to a subscribe or signin
- *   message_timeout_ms (int, 60000)       a message must be complete this long after its first byte
- *   activity_timeout_ms (int, 120000)     silence before a ping; the server's value wins unless this one was set and is smaller
- *   pong_timeout_ms (int, 30000)          silence after a ping before the connection counts as dead
- *   backoff_base_ms, backoff_max_ms (int, 1000, 30000)  full-jitter windows of reconnects
- *   flap_guard (bool, 1)                  slows reconnects of connections that keep dying young
- *   message_bytes_max (int, 16777216)     larger messages close the connection with 1009
- *   client_event_bytes_max (int, 10240)   larger client events are refused locally
- *   outbound_bytes_max (int, 1048576)     bytes waiting to be written before BIRD_ERR_FULL
- *   queue_bytes_max (int, 8388608)        bytes of records not yet consumed (QUEUE and THREAD); beyond it: see overflow
- *   queue_records_max (int, 65536)        the same in records
- *   overflow (text, "pause")              for a program that does not keep up: "pause" stops reading the socket, and loses nothing while the
- *                                         edge keeps the connection; "drop-oldest" and "drop-newest" drop application events (see SLOW
- *                                         PROGRAMS). Without effect in LOOP, which has no queue
- *   delivery (text, "thread")             "thread", "queue" (implied by bird_options_set_queue) or "loop"
- *   records (int, all kinds of this version)  mask of (1 << kind): the kinds that reach the program
+ * The key (type, default): the problem that it solves. docs/options.md has units and ranges too. Those
+ * marked live can be changed on a client that exists.
+ *   app_key (text)                        Says which app the connection is for; public, and required.
+ *   region (text)                         Where the edge is: its host name follows from it. One of region and ws_host is required.
+ *   ws_host (text)                        An edge of another name instead of a region: one of your own, or the local one.
+ *   allow_insecure (bool, 0)              Lets tests do without certificates: plaintext for exactly localhost, 127.0.0.1 and [::1]; every
+ *                                         other host gets TLS all the same.
+ *   address (text)                        Connects to this address, also behind a proxy, where the name of the edge cannot or should not be
+ *                                         resolved.
+ *   auth_endpoint (text)                  Is asked by POST whether this connection may join a private or presence channel.
+ *   member_auth_endpoint (text)           Is asked by POST as which member this connection may sign in.
+ *   authorizer (bool, 0)                  For programs that authorize channels by other means than a POST: they are asked by a request
+ *                                         record instead.
+ *   member_authorizer (bool, 0)           The same for signin.
+ *   header_provider (bool, 0)             For tokens that expire: the program is asked by a request record for the headers of each
+ *                                         authorization POST.
+ *   ca_file (text)                        Trusts the CA certificates of this file instead of the system's: for a CA of your own. What
+ *                                         cannot be read, here and below, is refused when the client is created.
+ *   ca_path (text)                        The same for a directory of certificates under the names that OpenSSL gives them (openssl
+ *                                         rehash).
+ *   client_cert_file (text)               For edges and proxies that ask their clients for a certificate.
+ *   client_key_file (text)                The key of client_cert_file, unless that file has it too.
+ *   tls_min_version (text, "1.2")         Refuses servers that speak only older versions of TLS.
+ *   tls_verify_name (text)                The name that the edge's certificate must be for, and that is sent as SNI, where it is not the
+ *                                         host's; the upgrade goes to the host all the same.
+ *   proxy (text)                          The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT]. Unset:
+ *                                         https_proxy, all_proxy and no_proxy as they are when the client is created.
+ *   connect_timeout_ms (int, 15000)       A host that swallows packets: an attempt ends this long after its start unless the handshake has
+ *                                         come.
+ *   auth_timeout_ms (int, 10000)          An authorizer that hangs: one authorization, POST or request record, may take this long.
+ *   answer_timeout_ms (int, 30000)        An edge that does not answer a subscribe or signin: it counts as failed for now this long after
+ *                                         the frame was written.
+ *   message_timeout_ms (int, 60000)       An edge that stops in the middle of a message: it must be complete this long after its first
+ *                                         byte.
+ *   activity_timeout_ms (int)             Connections that die without a word: after so much silence a ping is sent. Unset: the edge's
+ *                                         value, 120000 until it names one; the edge's is used too if it is smaller.
+ *   pong_timeout_ms (int, 30000)          Silence after a ping before the connection counts as dead and the next attempt begins.
+ *   backoff_base_ms (int, 1000)           Keeps many clients from coming back at once: the first wait is drawn between 0 and this, and each
+ *                                         failed attempt doubles it.
+ *   backoff_max_ms (int, 30000)           The longest wait that is drawn: how soon clients are back after a long outage.
+ *   flap_guard (bool, 1)                  Slows reconnects of connections that keep dying young, whatever their close code says.
+ *   may_reconnect (bool, 0)               For programs that know when it makes no sense: they are asked by a request record before each
+ *                                         planned attempt; no answer for 1 s is a yes.
+ *   message_bytes_max (int, 16777216)     Bounds what the edge can make this process allocate: a larger message closes the connection with
+ *                                         1009.
+ *   client_event_bytes_max (int, 10240)   The edge closes connections for client events that are too large: larger ones are refused here.
+ *   outbound_bytes_max (int, 1048576)     A network that is slower than the program: more bytes waiting to be written are refused (full).
+ *   delivery (text, "thread")             Where handlers run: on the library's pool, on the threads that empty a bird_queue (implied by
+ *                                         bird_options_set_queue), or on the reactor.
+ *   queue_bytes_max (int, 8388608)        Bounds the memory of a program that does not keep up (QUEUE and THREAD): bytes of records not yet
+ *                                         consumed, beyond which overflow decides.
+ *   queue_records_max (int, 65536)        The same in records.
+ *   overflow (text, "pause")              For a program that does not keep up: stop reading the socket, which loses nothing while the edge
+ *                                         keeps the connection, or drop application events, the oldest or the newest. Without effect in
+ *                                         LOOP, which has no queue.
+ *   records (int, 32766)                  Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of
+ *                                         this version.
  */
+/* OPTION KEYS: end */
 
 /*
  * SLOW PROGRAMS (QUEUE and THREAD)
@@ -238,6 +259,38 @@ void bird_options_destroy(bird_options *options);
 bird_status bird_options_set(bird_options *options, const char *key, const char *value, bird_error **error);
 /* The same for numbers and booleans; BIRD_ERR_VALUE for an option of type text. */
 bird_status bird_options_set_int(bird_options *options, const char *key, int64_t value, bird_error **error);
+
+#define BIRD_OPTION_TEXT 0
+#define BIRD_OPTION_INT 1
+#define BIRD_OPTION_BOOL 2
+
+#define BIRD_GROUP_EDGE 0
+#define BIRD_GROUP_AUTHORIZATION 1
+#define BIRD_GROUP_TLS 2 /* and proxies */
+#define BIRD_GROUP_DEADLINES 3
+#define BIRD_GROUP_RECONNECT 4 /* and keep-alive */
+#define BIRD_GROUP_LIMITS 5
+#define BIRD_GROUP_DELIVERY 6
+#define BIRD_GROUP_OBSERVABILITY 7
+
+/* One option, for programs that offer them all. Set struct_size to sizeof before the call. Strings are valid for ever, never NULL. */
+typedef struct bird_option {
+    uint32_t struct_size;
+    int32_t type; /* BIRD_OPTION_*                                                             */
+    const char *key;
+    const char *unit;         /* "ms", "bytes", "records", "mask", "path", "URL" or ""                     */
+    const char *default_text; /* as bird_options_set takes it; "": unset, and purpose says what holds then */
+    const char *accepts;      /* text: what is accepted, for a person; else ""                             */
+    int64_t minimum;          /* int and bool                                                              */
+    int64_t maximum;
+    int32_t group;       /* BIRD_GROUP_*                                                              */
+    int32_t is_live;     /* 1: can be changed on a client that exists                                 */
+    const char *purpose; /* the problem that it solves                                                */
+} bird_option;
+
+/* How many options there are, and each of them, in the order of the list above. BIRD_ERR_ARGUMENT: no such index. */
+size_t bird_options_count(void);
+bird_status bird_options_describe(size_t index, bird_option *option);
 /* A header sent with each authorization POST; the same name again replaces it. Values never appear in messages. */
 bird_status bird_options_set_auth_header(bird_options *options, const char *name, const char *value,
                                          bird_error **error);

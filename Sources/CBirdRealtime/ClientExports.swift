@@ -140,18 +140,6 @@ public func bird_client_statistics(
     attempt { () throws(Fault) in
         let client = try CBirdRealtime.client(client)
         let target = try out(statistics, "statistics")
-        // An older program's struct is shorter: only what it has room for is written.
-        let size = Int(target.pointee.struct_size)
-        guard size >= 16 else {
-            throw Fault(
-                BIRD_ERR_ARGUMENT, .argument, field: "struct_size", "Set struct_size to sizeof(bird_statistics).")
-        }
-        var all = client.statistics
-        withUnsafeBytes(of: &all) { source in
-            let count = min(size, source.count)
-            for offset in 8..<count {
-                UnsafeMutableRawPointer(target).storeBytes(of: source[offset], toByteOffset: offset, as: UInt8.self)
-            }
-        }
+        try fill(target, client.statistics, Int(target.pointee.struct_size), "bird_statistics")
     }
 }

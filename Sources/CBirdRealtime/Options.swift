@@ -84,3 +84,40 @@ public func bird_options_set_queue(_ options: OpaquePointer!, _ queue: OpaquePoi
 public func bird_options_set_tag(_ options: OpaquePointer!, _ tag: UInt64) -> bird_status {
     changeOptions(options, nil) { (target) throws(Fault) in target.tag = tag }
 }
+
+@c @implementation
+public func bird_options_count() -> Int { Option.table.count }
+
+@c @implementation
+public func bird_options_describe(_ index: Int, _ option: UnsafeMutablePointer<bird_option>!) -> bird_status {
+    attempt { () throws(Fault) in
+        let target = try out(option, "option")
+        guard Option.table.indices.contains(index) else {
+            throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "index", "There are \(Option.table.count) options.")
+        }
+        try fill(target, bird_option(Option.table[index]), Int(target.pointee.struct_size), "bird_option")
+    }
+}
+
+extension bird_option {
+    fileprivate init(_ row: Option) {
+        self.init()
+        key = constant(row.key)
+        unit = constant(row.unit)
+        default_text = constant(row.defaultText)
+        accepts = constant(row.accepts)
+        group = row.group.rawValue
+        is_live = row.isLive ? 1 : 0
+        purpose = constant(row.purpose)
+        switch row.storage {
+        case .text: type = BIRD_OPTION_TEXT
+        case .flag:
+            type = BIRD_OPTION_BOOL
+            maximum = 1
+        case .number(let range, _):
+            type = BIRD_OPTION_INT
+            minimum = range.lowerBound
+            maximum = range.upperBound
+        }
+    }
+}

@@ -129,3 +129,15 @@ func copyOut(
 func constant(_ text: StaticString) -> UnsafePointer<CChar> {
     UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
 }
+
+/// Fills the caller's struct, whose first field is its size. An older program's is shorter: only what it has room for is written.
+func fill<T>(_ target: UnsafeMutablePointer<T>, _ value: T, _ size: Int, _ name: String) throws(Fault) {
+    guard size >= 16 else {
+        throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "struct_size", "Set struct_size to sizeof(\(name)).")
+    }
+    withUnsafeBytes(of: value) { source in
+        for offset in MemoryLayout<UInt32>.size..<min(size, source.count) {
+            UnsafeMutableRawPointer(target).storeBytes(of: source[offset], toByteOffset: offset, as: UInt8.self)
+        }
+    }
+}

@@ -15,52 +15,33 @@ static bool is_named(bird_error *error, const char *field) {
     return result;
 }
 
-typedef struct option_row {
-    const char *key;
-    const char *good;
-    const char *bad; /* NULL: a text of any kind is accepted here, and judged by create if at all */
-} option_row;
-
-/* Every key of the header; a test of the runner compares the two lists. */
-static const option_row text_options[] = {
-    {"app_key", "pk_demo", NULL},
-    {"region", "eu1", NULL},
-    {"ws_host", "localhost:8080", NULL},
-    {"address", "192.0.2.1", NULL},
-    {"auth_endpoint", "https://example.com/bird/auth", NULL},
-    {"member_auth_endpoint", "https://example.com/bird/auth/member", NULL},
-    {"ca_file", "/etc/ssl/certs/ca-certificates.crt", NULL},
-    {"ca_path", "/etc/ssl/certs", NULL},
-    {"client_cert_file", "/etc/ssl/client.pem", NULL},
-    {"client_key_file", "/etc/ssl/client.key", NULL},
-    {"tls_min_version", "1.3", "1.1"},
-    {"tls_verify_name", "edge.example.com", "edge.example.com:443"},
-    {"proxy", "http://proxy.example.com:3128", NULL},
-    {"overflow", "drop-oldest", "drop"},
-    {"delivery", "loop", "carrier pigeon"},
-};
-static const option_row flag_options[] = {
-    {"allow_insecure", "1", "maybe"},      {"authorizer", "true", "2"},     {"member_authorizer", "0", ""},
-    {"header_provider", "1", "sometimes"}, {"may_reconnect", "true", "10"}, {"flap_guard", "false", "yes please"},
-};
-static const option_row number_options[] = {
-    {"connect_timeout_ms", "1500", "-2"},
-    {"auth_timeout_ms", "1500", "1.5"},
-    {"answer_timeout_ms", "1500", "0x10"},
-    {"message_timeout_ms", "1500", "1500 "},
-    {"activity_timeout_ms", "1500", "two minutes"},
-    {"pong_timeout_ms", "1500", ""},
-    {"backoff_base_ms", "1500", "-5"},
-    {"backoff_max_ms", "1500", "99999999999999999999"},
-    {"message_bytes_max", "65536", "-1"},
-    {"client_event_bytes_max", "1024", "-1"},
-    {"outbound_bytes_max", "65536", "-1"},
-    {"queue_bytes_max", "65536", "-1"},
-    {"queue_records_max", "1024", "-1"},
-    {"records", "32766", "everything"},
+/* Good values of the texts that have no default. */
+static const char *const good_texts[][2] = {
+    {"app_key", "pk_demo"},
+    {"region", "eu1"},
+    {"ws_host", "localhost:8080"},
+    {"address", "192.0.2.1"},
+    {"auth_endpoint", "https://example.com/bird/auth"},
+    {"member_auth_endpoint", "https://example.com/bird/auth/member"},
+    {"ca_file", "/etc/ssl/certs/ca-certificates.crt"},
+    {"ca_path", "/etc/ssl/certs"},
+    {"client_cert_file", "/etc/ssl/client.pem"},
+    {"client_key_file", "/etc/ssl/client.key"},
+    {"tls_verify_name", "edge.example.com"},
+    {"proxy", "http://proxy.example.com:3128"},
 };
 
-#define EACH(row, table) for (const option_row *row = table; row < table + sizeof table / sizeof *table; row++)
+static const char *good_text(const bird_option *option) {
+    for (size_t i = 0; i < sizeof good_texts / sizeof *good_texts; i++) {
+        if (strcmp(good_texts[i][0], option->key) == 0) {
+            return good_texts[i][1];
+        }
+    }
+    if (*option->default_text == '\0') {
+        harness_fail(__FILE__, __LINE__, "good_texts lacks %s", option->key);
+    }
+    return option->default_text;
+}
 
 static void refuse_text(bird_options *options, const char *key, const char *value) {
     bird_error *error = NULL;
@@ -69,31 +50,121 @@ static void refuse_text(bird_options *options, const char *key, const char *valu
     CHECK_STATUS(bird_options_set(options, key, value, NULL), BIRD_ERR_VALUE);
 }
 
-CASE(options_accept_every_key_and_refuse_bad_values) {
+static void refuse_int(bird_options *options, const char *key, int64_t value) {
+    bird_error *error = NULL;
+    CHECK_STATUS(bird_options_set_int(options, key, value, &error), BIRD_ERR_VALUE);
+    CHECK(is_named(error, key));
+}
+
+/* As a number and as text. */
+static void accept_int(bird_options *options, const char *key, int64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    CHECK_STATUS(bird_options_set_int(options, key, value, NULL), BIRD_OK);
+    CHECK_STATUS(bird_options_set(options, key, text, NULL), BIRD_OK);
+}
+
+static void try_text(bird_options *options, const bird_option *option) {
+    CHECK(*option->accepts != '\0');
+    CHECK_STATUS(bird_options_set(options, option->key, good_text(option), NULL), BIRD_OK);
+    refuse_int(options, option->key, 1);
+    refuse_text(options, option->key, "\x01");
+    refuse_text(options, option->key, "two\nlines");
+    bird_error *error = NULL;
+    CHECK_STATUS(bird_options_set(options, option->key, "\x7f", &error), BIRD_ERR_VALUE);
+    CHECK(strstr(bird_error_message(error), option->accepts) != NULL);
+    bird_error_free(error);
+}
+
+static void try_flag(bird_options *options, const bird_option *option) {
+    static const char *const good[] = {"0", "1", "false", "true"};
+    static const char *const bad[] = {"", "2", "10", "-1", "yes", "True", " 1"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        CHECK_STATUS(bird_options_set(options, option->key, good[i], NULL), BIRD_OK);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        refuse_text(options, option->key, bad[i]);
+    }
+    CHECK_INT(option->minimum, 0);
+    CHECK_INT(option->maximum, 1);
+    accept_int(options, option->key, 0);
+    accept_int(options, option->key, 1);
+    refuse_int(options, option->key, 2);
+    refuse_int(options, option->key, -1);
+}
+
+static void try_number(bird_options *options, const bird_option *option) {
+    static const char *const bad[] = {"", "1.5", "0x10", "1500 ", "two minutes", "99999999999999999999", "\xd9\xa3"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        refuse_text(options, option->key, bad[i]);
+    }
+    CHECK(*option->unit != '\0');
+    CHECK(option->minimum < option->maximum);
+    accept_int(options, option->key, option->minimum);
+    accept_int(options, option->key, option->maximum);
+    refuse_int(options, option->key, option->minimum - 1);
+    refuse_int(options, option->key, INT64_MIN);
+    if (option->maximum < INT64_MAX) {
+        refuse_int(options, option->key, option->maximum + 1);
+        refuse_int(options, option->key, INT64_MAX);
+    }
+    bird_error *error = NULL;
+    CHECK_STATUS(bird_options_set_int(options, option->key, option->minimum - 1, &error), BIRD_ERR_VALUE);
+    char range[64];
+    snprintf(range, sizeof range, "from %lld to %lld", (long long)option->minimum, (long long)option->maximum);
+    CHECK(strstr(bird_error_message(error), range) != NULL);
+    bird_error_free(error);
+}
+
+CASE(options_accept_what_the_table_says_and_nothing_beyond) {
     bird_options *options = new_options();
-    EACH(row, text_options) {
-        CHECK_STATUS(bird_options_set(options, row->key, row->good, NULL), BIRD_OK);
-        bird_error *error = NULL;
-        CHECK_STATUS(bird_options_set_int(options, row->key, 1, &error), BIRD_ERR_VALUE);
-        CHECK(is_named(error, row->key));
-        if (row->bad != NULL) {
-            refuse_text(options, row->key, row->bad);
+    CHECK(bird_options_count() > 30);
+    for (size_t i = 0; i < bird_options_count(); i++) {
+        bird_option option = {.struct_size = sizeof option};
+        CHECK_STATUS(bird_options_describe(i, &option), BIRD_OK);
+        CHECK(*option.key != '\0' && *option.purpose != '\0');
+        CHECK(option.group >= BIRD_GROUP_EDGE && option.group <= BIRD_GROUP_OBSERVABILITY);
+        CHECK(option.is_live == 0 || option.is_live == 1);
+        if (*option.default_text != '\0') {
+            CHECK_STATUS(bird_options_set(options, option.key, option.default_text, NULL), BIRD_OK);
+        }
+        switch (option.type) {
+        case BIRD_OPTION_TEXT:
+            try_text(options, &option);
+            break;
+        case BIRD_OPTION_BOOL:
+            try_flag(options, &option);
+            break;
+        default:
+            CHECK_INT(option.type, BIRD_OPTION_INT);
+            try_number(options, &option);
         }
     }
-    EACH(row, flag_options) {
-        CHECK_STATUS(bird_options_set(options, row->key, row->good, NULL), BIRD_OK);
-        CHECK_STATUS(bird_options_set_int(options, row->key, 0, NULL), BIRD_OK);
-        CHECK_STATUS(bird_options_set_int(options, row->key, 1, NULL), BIRD_OK);
-        CHECK_STATUS(bird_options_set_int(options, row->key, 2, NULL), BIRD_ERR_VALUE);
-        refuse_text(options, row->key, row->bad);
-    }
-    EACH(row, number_options) {
-        CHECK_STATUS(bird_options_set(options, row->key, row->good, NULL), BIRD_OK);
-        CHECK_STATUS(bird_options_set_int(options, row->key, atoi(row->good), NULL), BIRD_OK);
-        CHECK_STATUS(bird_options_set_int(options, row->key, INT64_MIN, NULL), BIRD_ERR_VALUE);
-        refuse_text(options, row->key, row->bad);
-    }
     bird_options_destroy(options);
+}
+
+CASE(options_describe_fills_what_the_struct_has_room_for) {
+    bird_option option = {.struct_size = sizeof option};
+    CHECK_STATUS(bird_options_describe(bird_options_count(), &option), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_options_describe(SIZE_MAX, &option), BIRD_ERR_ARGUMENT);
+    CHECK_STATUS(bird_options_describe(0, NULL), BIRD_ERR_ARGUMENT);
+    CHECK(option.key == NULL);
+    option.struct_size = 0;
+    CHECK_STATUS(bird_options_describe(0, &option), BIRD_ERR_ARGUMENT);
+    option.struct_size = offsetof(bird_option, unit); /* a program of an older header */
+    option.unit = "untouched";
+    CHECK_STATUS(bird_options_describe(0, &option), BIRD_OK);
+    CHECK_TEXT(option.key, "app_key");
+    CHECK_TEXT(option.unit, "untouched");
+    CHECK_INT(option.struct_size, offsetof(bird_option, unit));
+    option.struct_size = sizeof option + 64; /* of a newer one: what this library does not know stays as it is */
+    struct {
+        bird_option known;
+        char later[64];
+    } newer = {.known = option, .later = "later"};
+    CHECK_STATUS(bird_options_describe(0, &newer.known), BIRD_OK);
+    CHECK_TEXT(newer.known.unit, "");
+    CHECK_TEXT(newer.later, "later");
 }
 
 CASE(options_refuse_unknown_keys) {

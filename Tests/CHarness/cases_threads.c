@@ -97,6 +97,16 @@ CALL(bird_version_check) {
     (void)p;
     CHECK_STATUS(BIRD_VERSION_CHECK(), BIRD_OK);
 }
+CALL(bird_options_count) {
+    (void)p;
+    CHECK(bird_options_count() > 0);
+}
+CALL(bird_options_describe) {
+    (void)p;
+    bird_option option = {.struct_size = sizeof option};
+    CHECK_STATUS(bird_options_describe(0, &option), BIRD_OK);
+    CHECK_TEXT(option.key, "app_key");
+}
 CALL(bird_status_name) {
     (void)p;
     CHECK_TEXT(bird_status_name(BIRD_OK), "BIRD_OK");

@@ -407,6 +407,14 @@ CALL(bird_options_set_int) {
 CALL(bird_options_set_auth_header) {
     SEE_ERROR(w, bird_options_set_auth_header(any(w, OPTIONS), any_text(w), any_text(w), error));
 }
+CALL(bird_options_count) {
+    (void)w;
+    see(bird_options_count() > 0 ? BIRD_OK : BIRD_ERR_SYSTEM);
+}
+CALL(bird_options_describe) {
+    bird_option option = {.struct_size = one_in(w, 8) ? (uint32_t)below(w, sizeof option) : sizeof option};
+    see(bird_options_describe((size_t)any_number(w), one_in(w, 8) ? NULL : &option));
+}
 CALL(bird_options_set_queue) {
     see(bird_options_set_queue(any(w, OPTIONS), any(w, QUEUE)));
 }

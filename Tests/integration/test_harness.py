@@ -63,11 +63,6 @@ def test_every_function_of_the_header_is_called_in(source: str) -> None:
     assert sorted(called) == output(ROOT / "scripts/header-functions", HEADER).split()
 
 
-def test_every_option_of_the_header_is_tried() -> None:
-    comment = HEADER.read_text().partition("OPTION KEYS")[2].partition("*/")[0]
-    rows = re.findall(r"^ \*   ([a-z_]+(?:, [a-z_]+)*) \((?:text|bool|int)", comment, re.MULTILINE)
-    documented = {key for row in rows for key in row.split(", ")}
-    source = (ROOT / "Tests/CHarness/cases_options.c").read_text()
-    tables = re.findall(r"option_row (?:text|flag|number)_options\[\] = \{(.*?)\n\};", source, re.DOTALL)
-    assert len(tables) == 3
-    assert {key for table in tables for key in re.findall(r'\{"(\w+)"', table)} == documented
+def test_what_tells_of_the_options_is_up_to_date() -> None:
+    done = subprocess.run([ROOT / "scripts/write-options", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

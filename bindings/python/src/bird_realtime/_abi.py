@@ -56,6 +56,19 @@ BIRD_DELIVERY_THREAD = 0
 BIRD_DELIVERY_QUEUE = 1
 BIRD_DELIVERY_LOOP = 2
 
+BIRD_OPTION_TEXT = 0
+BIRD_OPTION_INT = 1
+BIRD_OPTION_BOOL = 2
+
+BIRD_GROUP_EDGE = 0
+BIRD_GROUP_AUTHORIZATION = 1
+BIRD_GROUP_TLS = 2
+BIRD_GROUP_DEADLINES = 3
+BIRD_GROUP_RECONNECT = 4
+BIRD_GROUP_LIMITS = 5
+BIRD_GROUP_DELIVERY = 6
+BIRD_GROUP_OBSERVABILITY = 7
+
 BIRD_QUEUE_RESERVED_RECORDS = 1024
 BIRD_QUEUE_RESERVED_BYTES = 1048576
 
@@ -209,6 +222,24 @@ class Header(ctypes.Structure):
     _fields_ = (("name", c_char_p), ("value", c_char_p))
 
 
+class OptionRow(ctypes.Structure):
+    """bird_option."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("type", c_int32),
+        ("key", c_char_p),
+        ("unit", c_char_p),
+        ("default_text", c_char_p),
+        ("accepts", c_char_p),
+        ("minimum", c_int64),
+        ("maximum", c_int64),
+        ("group", c_int32),
+        ("is_live", c_int32),
+        ("purpose", c_char_p),
+    )
+
+
 class StatisticsCounters(ctypes.Structure):
     """bird_statistics."""
 
@@ -235,6 +266,7 @@ class StatisticsCounters(ctypes.Structure):
 
 
 STRUCTS: dict[str, type[ctypes.Structure]] = {
+    "bird_option": OptionRow,
     "bird_record": Record,
     "bird_state_change": StateChangeDetail,
     "bird_subscription": SubscriptionDetail,
@@ -276,6 +308,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_options_destroy": (None, _handle),
     "bird_options_set": (_status, _handle, c_char_p, c_char_p, _error),
     "bird_options_set_int": (_status, _handle, c_char_p, c_int64, _error),
+    "bird_options_count": (c_size_t,),
+    "bird_options_describe": (_status, c_size_t, POINTER(OptionRow)),
     "bird_options_set_auth_header": (_status, _handle, c_char_p, c_char_p, _error),
     "bird_options_set_queue": (_status, _handle, _handle),
     "bird_options_set_tag": (_status, _handle, c_uint64),

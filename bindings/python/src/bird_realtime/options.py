@@ -21,62 +21,81 @@ Flag = Optional[bool]
 class Options(TypedDict, total=False):
     """Each is the header's option of the same name; None leaves its default."""
 
+    # Written by scripts/write-options from the table of the library.
     region: Text
-    """resolves the edge host: "us1" or "eu1"; one of region and ws_host is required"""
+    """Where the edge is: its host name follows from it. One of region and ws_host is required."""
     ws_host: Text
-    """host[:port] of an edge instead of a region"""
+    """An edge of another name instead of a region: one of your own, or the local one."""
     allow_insecure: Flag
-    """plaintext for exactly localhost, 127.0.0.1 and [::1]"""
+    """Lets tests do without certificates: plaintext for exactly localhost, 127.0.0.1 and [::1]; every other host
+    gets TLS all the same. (default 0)"""
     address: Text
-    """connect to this literal address instead of resolving the host name"""
+    """Connects to this address, also behind a proxy, where the name of the edge cannot or should not be
+    resolved."""
     auth_endpoint: Text
-    """URL that authorizes private and presence channels by POST"""
+    """Is asked by POST whether this connection may join a private or presence channel."""
     member_auth_endpoint: Text
-    """URL that authorizes signin by POST"""
+    """Is asked by POST as which member this connection may sign in."""
     ca_file: Path
-    """trust the CA certificates of this file instead of the system's"""
+    """Trusts the CA certificates of this file instead of the system's: for a CA of your own. What cannot be read,
+    here and below, is refused when the client is created."""
     ca_path: Path
-    """the same for a directory"""
+    """The same for a directory of certificates under the names that OpenSSL gives them (openssl rehash)."""
     client_cert_file: Path
-    """client certificate (PEM)"""
+    """For edges and proxies that ask their clients for a certificate."""
     client_key_file: Path
-    """its key (PEM, no passphrase)"""
+    """The key of client_cert_file, unless that file has it too."""
     tls_min_version: Text
-    """the oldest version spoken, "1.2" or "1.3"; 1.2 unless set"""
+    """Refuses servers that speak only older versions of TLS. (default 1.2)"""
     tls_verify_name: Text
-    """the name or address that the edge's certificate must be for, instead of the host's; also sent as SNI"""
+    """The name that the edge's certificate must be for, and that is sent as SNI, where it is not the host's; the
+    upgrade goes to the host all the same."""
     proxy: Text
-    """http://, socks5:// or socks5h:// URL; "" = none; unset = environment"""
+    """The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT]. Unset: https_proxy, all_proxy
+    and no_proxy as they are when the client is created."""
     connect_timeout_ms: Number
-    """from the start of an attempt to the handshake"""
+    """A host that swallows packets: an attempt ends this long after its start unless the handshake has come. (ms,
+    default 15000)"""
     auth_timeout_ms: Number
-    """one authorization"""
+    """An authorizer that hangs: one authorization, POST or request record, may take this long. (ms, default
+    10000)"""
     answer_timeout_ms: Number
-    """answer of the edge to a subscribe or signin"""
+    """An edge that does not answer a subscribe or signin: it counts as failed for now this long after the frame was
+    written. (ms, default 30000)"""
     message_timeout_ms: Number
-    """a message must be complete this long after its first byte"""
+    """An edge that stops in the middle of a message: it must be complete this long after its first byte. (ms,
+    default 60000)"""
     activity_timeout_ms: Number
-    """silence before a ping"""
+    """Connections that die without a word: after so much silence a ping is sent. Unset: the edge's value, 120000
+    until it names one; the edge's is used too if it is smaller. (ms)"""
     pong_timeout_ms: Number
-    """silence after a ping before the connection counts as dead"""
+    """Silence after a ping before the connection counts as dead and the next attempt begins. (ms, default 30000)"""
     backoff_base_ms: Number
-    """first window of reconnects"""
+    """Keeps many clients from coming back at once: the first wait is drawn between 0 and this, and each failed
+    attempt doubles it. (ms, default 1000)"""
     backoff_max_ms: Number
-    """largest window of reconnects"""
+    """The longest wait that is drawn: how soon clients are back after a long outage. (ms, default 30000)"""
     flap_guard: Flag
-    """slows reconnects of connections that keep dying young"""
+    """Slows reconnects of connections that keep dying young, whatever their close code says. (default 1)"""
     message_bytes_max: Number
-    """larger messages close the connection"""
+    """Bounds what the edge can make this process allocate: a larger message closes the connection with 1009.
+    (bytes, default 16777216)"""
     client_event_bytes_max: Number
-    """larger client events are refused"""
+    """The edge closes connections for client events that are too large: larger ones are refused here. (bytes,
+    default 10240)"""
     outbound_bytes_max: Number
-    """bytes waiting to be written before QueueFull"""
+    """A network that is slower than the program: more bytes waiting to be written are refused (full). (bytes,
+    default 1048576)"""
     queue_bytes_max: Number
-    """bytes not yet delivered, beyond which overflow decides"""
+    """Bounds the memory of a program that does not keep up (QUEUE and THREAD): bytes of records not yet consumed,
+    beyond which overflow decides. (bytes, default 8388608)"""
     queue_records_max: Number
-    """the same in records"""
+    """The same in records. (records, default 65536)"""
     overflow: Text
-    """when handlers are slow: "pause" (reading), "drop-oldest" or "drop-newest" (application events)"""
+    """For a program that does not keep up: stop reading the socket, which loses nothing while the edge keeps the
+    connection, or drop application events, the oldest or the newest. Without effect in LOOP, which has no queue.
+    (default pause)"""
+    # The end of what is written.
 
 
 _HINTS = {key: get_args(hint) for key, hint in get_type_hints(Options).items()}

@@ -10,16 +10,11 @@ from pathlib import Path
 import pytest
 
 from bird_realtime import _abi
-from bird_realtime.authorization import Hooks
-from bird_realtime.options import Options
 
 HEADER = Path(__file__).parents[4] / "include" / "birdrealtime.h"
 
 # Constants that have no meaning for a program that drains: text and macros for C, and ctypes has SIZE_MAX in no type.
 ONLY_IN_C = {"BIRD_VERSION_STRING", "BIRD_NUL"}
-
-# Options that the package sets itself or that do not apply to it.
-NOT_OPTIONS = {"app_key", *Hooks._fields, "delivery", "records"}
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +60,9 @@ def _ctype(declaration: str) -> type | None:
             return ctypes.c_char_p
         if base in plain:
             return ctypes.POINTER(plain[base])
-        if base == "bird_statistics":
-            return ctypes.POINTER(_abi.StatisticsCounters)
+        filled = {"bird_statistics": _abi.StatisticsCounters, "bird_option": _abi.OptionRow}
+        if base in filled:
+            return ctypes.POINTER(filled[base])
         return ctypes.c_void_p
     return ctypes.POINTER(ctypes.c_void_p)
 
@@ -129,12 +125,3 @@ def test_names_of_values(source: str) -> None:
         == _abi.CHANNEL_STATE_NAMES
     )
     assert _abi.AREA_NAMES[_abi.BIRD_AREA_SIGNIN] == "signin"
-
-
-def test_options_are_those_of_the_header(source: str) -> None:
-    keys: set[str] = set()
-    section = source[source.index("OPTION KEYS") : source.index("bird_options_create")]
-    for names in re.findall(r"^ \*   ((?:\w+, )*\w+) \((?:text|bool|int)", section, re.MULTILINE):
-        keys.update(names.split(", "))
-    assert Options.__annotations__.keys() == keys - NOT_OPTIONS
-    assert keys >= NOT_OPTIONS
