@@ -34,6 +34,8 @@ let package = Package(
         // Driven by Tests/integration.
         .executableTarget(
             name: "swift-script", dependencies: ["BirdRealtime"], path: "Tests/SwiftScript", swiftSettings: strict),
+        .executableTarget(
+            name: "swift-usage", dependencies: ["BirdRealtime"], path: "Tests/SwiftUsage", swiftSettings: strict),
         .testTarget(name: "BirdRealtimeTests", dependencies: ["BirdRealtime"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

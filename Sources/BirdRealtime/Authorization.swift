@@ -1,7 +1,7 @@
 public import Foundation
 
 /// The leave to subscribe to one channel on one connection, as the backend gives it.
-public struct ChannelAuthorization: Sendable {
+public struct ChannelAuth: Sendable {
     /// The signature: app key, colon, HMAC-SHA256 in hexadecimal.
     public var auth: String
     /// Presence channels: the member as JSON, exactly as it was signed.
@@ -17,7 +17,7 @@ public struct ChannelAuthorization: Sendable {
 }
 
 /// The leave to sign in as a member on one connection, as the backend gives it.
-public struct MemberAuthorization: Sendable {
+public struct MemberAuth: Sendable {
     /// The signature: app key, colon, HMAC-SHA256 in hexadecimal.
     public var auth: String
     /// The member as JSON, exactly as it was signed.
@@ -32,11 +32,11 @@ public struct MemberAuthorization: Sendable {
 /// Asks the program's backend. Runs on the global executor, within the option `auth_timeout_ms`, after which its task is cancelled.
 /// Throw a `RealtimeError` to say whether to ask again; a `URLError` or a `CancellationError` is asked again, every other error
 /// denies.
-public typealias ChannelAuthorizer =
-    @Sendable (_ channelName: String, _ connectionId: String) async throws -> ChannelAuthorization
+public typealias Authorizer =
+    @Sendable (_ connectionId: String, _ channelName: String) async throws -> ChannelAuth
 
 /// The same for a signin.
-public typealias MemberAuthorizer = @Sendable (_ connectionId: String) async throws -> MemberAuthorization
+public typealias MemberAuthorizer = @Sendable (_ connectionId: String) async throws -> MemberAuth
 
 /// Asks the program for headers of the next POST to an endpoint, beside the option `authHeaders`, which they replace where names are
 /// equal. It runs, and may throw, as an authorizer does; the time for the authorization covers it.

@@ -18,23 +18,25 @@ import Synchronization
 /// alive: capture it weakly.
 public final class BirdRealtime: Sendable {
     private let client: Result<Client, Fault>
-    private let deliveryQueue: DispatchQueue
     private let delivery: QueueDelivery
     private let channels = Mutex<[String: Channel]>([:])
-    private let signins = Signins()
+    private let signins: Signins
     /// The events sent to the member signed in. Bind to it at any time; it can be neither triggered on nor unsubscribed.
     public let member: Channel
 
     /// Neither throws nor traps: with options that cannot be used the client is `failed` from the start.
     public init(options: BirdRealtimeOptions) {
-        let queue = options.deliveryQueue
-        let delivery = QueueDelivery(queue)
+        let delivery = QueueDelivery(options.deliveryQueue)
         client = Result { () throws(Fault) in try Client(options.forCore(delivery.records)) }
-        member = Channel.make("member", client, queue) { (client) throws(Fault) in try client.memberChannelReference() }
-        deliveryQueue = queue
+        member = Channel.make("member", client, delivery) { (client) throws(Fault) in
+            try client.memberChannelReference()
+        }
         self.delivery = delivery
-
-        let signins = signins
+        let signins = Signins(delivery)
+        self.signins = signins
+        observe(BIRD_RECORD_STATE) { [weak delivery] record in
+            if let change = record.detail?.load(as: bird_state_change.self) { delivery?.follow(change) }
+        }
         observe(BIRD_RECORD_COMPLETION) { signins.complete($0) }
         observe(BIRD_RECORD_SIGNED_IN) { signins.last = Member(memberData: $0.payload) }
         let requests = Requests(options)
@@ -83,7 +85,8 @@ public final class BirdRealtime: Sendable {
     /// - Throws: `RealtimeError`: the time has passed (the client is closed all the same), or this is inside a handler.
     public func close(timeout: TimeInterval = 5) throws {
         try perform { (client) throws(Fault) in
-            defer { if client.isClosed { signins.endAll(RealtimeError(Client.closedFault)) } }
+            // Inside a handler nothing is closed.
+            defer { if client.isClosed { end(client) } }
             try client.close(timeoutMs: milliseconds(timeout))
         }
     }
@@ -100,7 +103,7 @@ public final class BirdRealtime: Sendable {
     /// channel and `onError` say why.
     @discardableResult
     public func subscribe(_ name: String) -> Channel {
-        let channel = Channel.make(name, client, deliveryQueue) { (client) throws(Fault) in
+        let channel = Channel.make(name, client, delivery) { (client) throws(Fault) in
             try client.subscribe(name, operation: 0)
         }
         guard let core = channel.core else { return channel }
@@ -137,6 +140,18 @@ public final class BirdRealtime: Sendable {
     /// after it.
     public func unbind(_ token: BindingToken) {
         try? client.get().unbind(token.number)
+    }
+
+    /// The application events of every channel, those sent to the member included, from now on.
+    public func events() -> EventSequence {
+        switch client {
+        case .success(let client):
+            EventSequence(
+                EventSource(client, delivery) { (handler, _) throws(Fault) in
+                    [try client.bind(nil, body: handler)]
+                })
+        case .failure(let fault): EventSequence(EventSource(failed: RealtimeError(fault), delivery))
+        }
     }
 
     // MARK: Signin
@@ -194,7 +209,7 @@ public final class BirdRealtime: Sendable {
     public func onError(_ handler: @escaping @Sendable (RealtimeError) -> Void) -> BindingToken {
         if let configurationError {
             // Whenever it is bound, a handler hears of this one.
-            deliveryQueue.async { handler(configurationError) }
+            delivery.queue.async { handler(configurationError) }
             return .none
         }
         return observe(BIRD_RECORD_ERROR) { $0.failure.map(handler) }
@@ -213,6 +228,11 @@ public final class BirdRealtime: Sendable {
     }
 
     // MARK: On to the core
+
+    private func end(_ client: Client) {
+        _ = client.destroy()
+        signins.endAll(RealtimeError(Client.closedFault))
+    }
 
     @discardableResult
     private func observe(_ kind: Int32, _ body: @escaping RecordBody) -> BindingToken {

@@ -19,7 +19,7 @@ public struct BirdRealtimeOptions: Sendable {
     /// Is asked for more headers before each of these POSTs.
     public var headerProvider: HeaderProvider?
     /// Authorizes channels in place of `authEndpoint`.
-    public var authorizer: ChannelAuthorizer?
+    public var authorizer: Authorizer?
     /// Authorizes `signin()`: is POSTed `connection_id`, answers `auth` and `member_data`.
     public var memberAuthEndpoint: URL?
     /// Authorizes `signin()` in place of `memberAuthEndpoint`.
@@ -52,7 +52,7 @@ public struct BirdRealtimeOptions: Sendable {
     public init(
         appKey: String, region: String? = nil, wsHost: String? = nil, authEndpoint: URL? = nil,
         authHeaders: [String: String] = [:], headerProvider: HeaderProvider? = nil,
-        authorizer: ChannelAuthorizer? = nil, memberAuthEndpoint: URL? = nil,
+        authorizer: Authorizer? = nil, memberAuthEndpoint: URL? = nil,
         memberAuthorizer: MemberAuthorizer? = nil, allowInsecure: Bool = false, deliveryQueue: DispatchQueue = .main,
         autoConnect: Bool = true, activityTimeout: TimeInterval? = nil, pongTimeout: TimeInterval? = nil,
         connectTimeout: TimeInterval? = nil, mayReconnect: ReconnectDecider? = nil, caFile: String? = nil,

@@ -10,18 +10,18 @@ public class Channel: @unchecked Sendable {
     /// Why it cannot ever be subscribed: a name that the protocol does not allow, or options that no client can use.
     public let error: RealtimeError?
     let core: BirdRealtimeCore.Channel?
-    private let deliveryQueue: DispatchQueue
+    private let delivery: QueueDelivery
 
-    required init(_ name: String, _ core: Result<BirdRealtimeCore.Channel, Fault>, _ deliveryQueue: DispatchQueue) {
+    required init(_ name: String, _ core: Result<BirdRealtimeCore.Channel, Fault>, _ delivery: QueueDelivery) {
         self.name = name
         self.core = try? core.get()
         if case .failure(let fault) = core { error = RealtimeError(fault) } else { error = nil }
-        self.deliveryQueue = deliveryQueue
+        self.delivery = delivery
     }
 
     /// The channel that `open` gives, of the class that belongs to its name. A refusal is reported and makes a failed one.
     static func make(
-        _ name: String, _ client: Result<Client, Fault>, _ deliveryQueue: DispatchQueue,
+        _ name: String, _ client: Result<Client, Fault>, _ delivery: QueueDelivery,
         _ open: (Client) throws(Fault) -> BirdRealtimeCore.Channel
     ) -> Channel {
         let type =
@@ -34,7 +34,7 @@ public class Channel: @unchecked Sendable {
             Result { () throws(Fault) in try open(client) }
         }
         if case .success(let client) = client, case .failure(let fault) = core { client.report(fault) }
-        return type.init(name, core, deliveryQueue)
+        return type.init(name, core, delivery)
     }
 
     deinit { core?.release() }
@@ -53,7 +53,7 @@ public class Channel: @unchecked Sendable {
         guard let core else {
             // Whenever it is bound, a handler for errors hears of this one.
             if let error, event == BirdProtocol.Event.subscriptionError {
-                deliveryQueue.async { handler(error.json(willRetry: false)) }
+                delivery.queue.async { handler(error.json(willRetry: false)) }
             }
             return .none
         }
@@ -67,6 +67,22 @@ public class Channel: @unchecked Sendable {
     ) -> BindingToken {
         guard let core else { return .none }
         return token(core) { () throws(Fault) in try core.bind(nil) { handler($0.eventName, $0.payload) } }
+    }
+
+    /// The channel's application events from now on.
+    public func events() -> EventSequence {
+        guard let core else {
+            return EventSequence(EventSource(failed: error ?? RealtimeError(Client.closedFault), delivery))
+        }
+        return EventSequence(
+            EventSource(core.client, delivery) { (handler, buffer) throws(Fault) in
+                [
+                    try core.bind(nil, body: handler),
+                    try core.bind(BirdProtocol.Event.subscriptionError) {
+                        $0.denial.map { buffer.finish(throwing: $0) }
+                    },
+                ]
+            })
     }
 
     /// Removes a handler. Never waits: at most one call that is already running ends after it.

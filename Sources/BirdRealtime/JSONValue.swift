@@ -1,4 +1,5 @@
 import BirdRealtimeCore
+public import Foundation
 
 /// A JSON value: what events carry, and what client events send. It keeps the text it came as and takes it apart when asked,
 /// so that an untouched payload costs nothing and no number is ever rounded.
@@ -78,6 +79,13 @@ public struct JSONValue: Sendable {
         self.init(members: members.map { ($0.key, $0.value) })
     }
 
+    /// What a value of the program's own is encoded as.
+    ///
+    /// - Throws: `EncodingError`, as the encoder does.
+    public init(encoding value: some Encodable, using encoder: JSONEncoder = JSONEncoder()) throws {
+        self.init(json: try Array(encoder.encode(value)))
+    }
+
     init(members: [(name: String, value: JSONValue)]) {
         var writer = ObjectWriter()
         for (name, value) in members { writer.member(name, json: value.bytes) }
@@ -88,6 +96,16 @@ public struct JSONValue: Sendable {
 
     /// The value as JSON text, exactly as it was received.
     public var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// A value of the program's own, decoded from exactly the bytes that were received: a `Decimal` gets every digit that it
+    /// can hold.
+    ///
+    /// - Throws: `DecodingError`, as the decoder does.
+    public func decode<Value: Decodable>(
+        as type: Value.Type = Value.self, using decoder: JSONDecoder = JSONDecoder()
+    ) throws -> Value {
+        try decoder.decode(type, from: Data(bytes))
+    }
 
     public var isNull: Bool { node?.isNull ?? true }
 

@@ -100,6 +100,12 @@ public struct RealtimeError: Error, Sendable, Hashable, CustomStringConvertible 
         isRetriable = fault.isRetriable
     }
 
+    /// Why a connection came into its present state.
+    init(_ change: bird_state_change) {
+        self.init(
+            Fault(change.reason, .connection, String(cString: change.reason_text), code: change.close_code))
+    }
+
     init(_ error: OpaquePointer) {
         self.init(ErrorObject.at(error).fault)
     }

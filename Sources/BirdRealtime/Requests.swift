@@ -16,7 +16,7 @@ struct Requests: Sendable {
 
     private static let delayMsMax: Int64 = 86_400_000
 
-    private let authorizer: ChannelAuthorizer?
+    private let authorizer: Authorizer?
     private let memberAuthorizer: MemberAuthorizer?
     private let headerProvider: HeaderProvider?
     private let mayReconnect: ReconnectDecider?
@@ -70,7 +70,7 @@ struct Requests: Sendable {
         switch question {
         case .channel(let name, let connectionId):
             guard let authorizer else { break }
-            let answer = try await authorizer(name, connectionId)
+            let answer = try await authorizer(connectionId, name)
             return { (request) throws(Fault) in
                 try request.authorize(
                     auth: answer.auth, memberData: answer.memberData, sharedSecret: answer.sharedSecret)

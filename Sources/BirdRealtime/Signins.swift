@@ -6,26 +6,35 @@ import Synchronization
 final class Signins: Sendable {
     private struct State {
         var number: UInt64 = 0
-        var waiting: [UInt64: CheckedContinuation<Member, any Error>] = [:]
+        var waiting: [UInt64: (task: Int?, continuation: CheckedContinuation<Member, any Error>)] = [:]
         var last: Member?
     }
 
     private let state = Mutex(State())
 
+    private let delivery: QueueDelivery
+
+    init(_ delivery: QueueDelivery) {
+        self.delivery = delivery
+        delivery.whenHeldUp { [weak self] tasks in self?.refuse(tasks) }
+    }
+
     /// Waits for the answer to what `start` begins under the number it is given.
     func wait(_ start: (UInt64) throws(Fault) -> Void) async throws -> Member {
+        let task = currentTask()
         let number = state.withLock { state in
             state.number += 1
             return state.number
         }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                state.withLock { $0.waiting[number] = continuation }
+                state.withLock { $0.waiting[number] = (task, continuation) }
                 do throws(Fault) {
                     try start(number)
                 } catch {
                     end(number, .failure(RealtimeError(error)))
                 }
+                refuse(delivery.delayingTasks)
                 // Cancelled before there was anything to cancel.
                 if Task.isCancelled { end(number, .failure(CancellationError())) }
             }
@@ -35,15 +44,29 @@ final class Signins: Sendable {
     }
 
     func end(_ number: UInt64, _ result: Result<Member, any Error>) {
-        state.withLock { $0.waiting.removeValue(forKey: number) }?.resume(with: result)
+        state.withLock { $0.waiting.removeValue(forKey: number) }?.continuation.resume(with: result)
     }
+
+    /// These tasks hold up the delivery of the answers that they wait for.
+    private func refuse(_ tasks: [Int]) {
+        let refused = state.withLock { state in
+            state.waiting.filter { _, waiting in waiting.task.map(tasks.contains) ?? false }.keys
+        }
+        for number in refused { end(number, .failure(Self.heldUp)) }
+    }
+
+    private static let heldUp = RealtimeError(
+        Fault(
+            BIRD_ERR_FULL, .signin, field: "events",
+            "The sequence of events that this task reads is full and holds up the answer: take its events first.",
+            isRetriable: true))
 
     func endAll(_ error: RealtimeError) {
         let waiting = state.withLock { state in
             defer { state.waiting = [:] }
             return state.waiting
         }
-        for continuation in waiting.values { continuation.resume(throwing: error) }
+        for (_, continuation) in waiting.values { continuation.resume(throwing: error) }
     }
 
     /// From the record of a completion.

@@ -1,4 +1,5 @@
 import BirdRealtime
+import Foundation
 import Testing
 
 @Suite struct JSONValueTests {
@@ -78,5 +79,39 @@ import Testing
         for _ in 0..<600 { value = [value] }
         #expect(value[0] == nil)
         #expect(value.text.count == 1_201)
+    }
+
+    struct Order: Codable, Equatable {
+        var sku: String
+        var left: Int
+        var price: Decimal
+        var note: String?
+    }
+
+    @Test func decodingTakesTheBytesThatCame() throws {
+        let text = #"{"sku": "A-\u00e9", "left": 4, "price": 0.12345678901234567890123456789, "other": [1e400]}"#
+        let value = try #require(JSONValue(json: text))
+        let price = try #require(Decimal(string: "0.12345678901234567890123456789"))
+        #expect(try value.decode(as: Order.self) == Order(sku: "A-é", left: 4, price: price))
+        #expect(try #require(value["left"]).decode() as Int == 4)
+        #expect(try JSONValue("ready").decode() as String == "ready")
+        #expect(try JSONValue.null.decode() as Int? == nil)
+        #expect(throws: DecodingError.self) { try value.decode(as: [Int].self) }
+        #expect(throws: DecodingError.self) { try #require(value["other"]).decode(as: [Double].self) }
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        let snake: JSONValue = ["member_id": "m_7"]
+        struct Who: Decodable { var memberId: String }
+        #expect(try snake.decode(as: Who.self, using: decoder).memberId == "m_7")
+    }
+
+    @Test func encodingGivesBackWhatDecodes() throws {
+        let order = Order(sku: "A\n\"19\"", left: .max, price: 1.5, note: nil)
+        let value = try JSONValue(encoding: order)
+        #expect(value["left"]?.number == "9223372036854775807")
+        #expect(value["note"] == nil)
+        #expect(try value.decode() == order)
+        #expect(try JSONValue(encoding: ["b", "a"]) == ["b", "a"])
+        #expect(throws: EncodingError.self) { try JSONValue(encoding: Double.nan) }
     }
 }

@@ -11,6 +11,8 @@ import Synchronization
 ///
 ///     subscribe CHANNEL | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin | member
 ///     connect | disconnect | close | release | state | statistics | roster CHANNEL
+///     stream CHANNEL|* | drop CHANNEL|*                  makes a sequence of events (of the client: "*"), lets go of it
+///     take CHANNEL|* COUNT [signin] | cancel CHANNEL|*   reads from it in a task, which also signs in; cancels that task
 ///     block | unblock                                    holds the delivery queue up
 ///     grant WHAT AUTH [MEMBER_DATA] | refuse WHAT MESSAGE | fail WHAT MESSAGE       WHAT: a channel, or "signin"
 ///     grant headers TOKEN | grant reconnect now|skip|SECONDS
@@ -22,7 +24,7 @@ struct SwiftScript {
     }
 }
 
-private func say(_ line: String) {
+func say(_ line: String) {
     FileHandle.standardOutput.write(Data("\(line)\n".utf8))
 }
 
@@ -57,6 +59,7 @@ private final class Script {
     private let queue = DispatchQueue(label: "delivery")
     private let gate = DispatchSemaphore(value: 0)
     private let questions = Questions()
+    private let streams = Streams()
     private var bird: BirdRealtime?
 
     init(_ arguments: [String]) {
@@ -67,13 +70,13 @@ private final class Script {
             case "auth": options.authEndpoint = URL(string: setting[1])
             case "member_auth": options.memberAuthEndpoint = URL(string: setting[1])
             case "authorizer":
-                options.authorizer = { [questions] channelName, connectionId in
+                options.authorizer = { [questions] connectionId, channelName in
                     let answer = try await questions.ask(channelName, connectionId)
-                    return ChannelAuthorization(auth: answer.auth, memberData: answer.memberData)
+                    return ChannelAuth(auth: answer.auth, memberData: answer.memberData)
                 }
                 options.memberAuthorizer = { [questions] connectionId in
                     let answer = try await questions.ask("signin", connectionId)
-                    return MemberAuthorization(auth: answer.auth, memberData: answer.memberData ?? "")
+                    return MemberAuth(auth: answer.auth, memberData: answer.memberData ?? "")
                 }
             case "overflow": options.overflow = Overflow(rawValue: setting[1]) ?? .pause
             case "headers":
@@ -145,6 +148,10 @@ private final class Script {
                 gate.wait()
             }
         case "unblock": gate.signal()
+        case "stream": streams.open(first, bird)
+        case "drop": streams.drop(first)
+        case "take": streams.take(first, Int(words[2]) ?? 0, signingInTo: words.count > 3 ? bird : nil)
+        case "cancel": streams.cancel(first)
         case "grant":
             questions.answer(first, Answer(auth: words[2], memberData: words.count > 3 ? words[3] : nil))
         case "refuse": questions.answer(first, Answer(error: RealtimeError(words[2])))

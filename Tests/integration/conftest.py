@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from command_edge import CommandEdge
-from paths import CLIENT_SCRIPT, PYTHON_CLIENT, PYTHON_SOURCES, ROOT
+from paths import CLIENT_SCRIPT, PYTHON_CLIENT, PYTHON_SOURCES, ROOT, SWIFT_PROGRAMS
+from program import Program
 from script_client import ScriptClient
 from scripted_server import ScriptedServer
 
@@ -49,6 +50,30 @@ def auth() -> Iterator[ScriptedServer]:
 def command_edge() -> Iterator[CommandEdge]:
     with CommandEdge() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def swift_programs() -> None:
+    """As `swift test` has built them."""
+    for product in ("swift-example", "swift-script", "swift-usage"):
+        command = ["swift", "build", "--quiet", "--product", product, "--jobs", "2"]
+        subprocess.run(command, check=True, cwd=ROOT)
+
+
+StartProgram = Callable[..., Program]
+
+
+@pytest.fixture
+def run_swift(swift_programs: None) -> Iterator[StartProgram]:
+    """Starts programs in Swift, which end with the test."""
+    with ExitStack() as stack:
+
+        def begin(name: str, *arguments: str) -> Program:
+            program = Program([SWIFT_PROGRAMS / name, *arguments])
+            stack.callback(program.close)
+            return program
+
+        yield begin
 
 
 StartClient = Callable[..., ScriptClient]

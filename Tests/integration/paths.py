@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include/birdrealtime.h"
 PROGRAMS = ROOT / "build/c"
 HARNESS = PROGRAMS / "harness"
+SWIFT_PROGRAMS = ROOT / ".build/debug"
 CLIENT_SCRIPT = PROGRAMS / "client_script"
 PYTHON_CLIENT = ROOT / "Tests/integration/python_client.py"
 PYTHON_SOURCES = ROOT / "bindings/python/src"

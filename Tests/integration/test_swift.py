@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
-from paths import ROOT
 from program import Program
 
 from bird_realtime.edge.signing import auth_string, channel_string, signin_string
 from bird_realtime.testing import App, EdgeConfig, EdgeServer
 
-PROGRAMS = ROOT / ".build/debug"
-
 RunSwift = Callable[..., Program]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _swift_programs() -> None:
-    """As `swift test` has built them."""
-    for product in ("swift-example", "swift-script"):
-        command = ["swift", "build", "--quiet", "--product", product, "--jobs", "2"]
-        subprocess.run(command, check=True, cwd=ROOT)
 
 
 @pytest.fixture
@@ -35,15 +22,8 @@ def edge() -> Iterator[EdgeServer]:
 
 
 @pytest.fixture
-def run(edge: EdgeServer) -> Iterator[RunSwift]:
-    with ExitStack() as stack:
-
-        def begin(name: str, *arguments: str) -> Program:
-            program = Program([PROGRAMS / name, edge.app_key, edge.ws_host, *arguments])
-            stack.callback(program.close)
-            return program
-
-        yield begin
+def run(edge: EdgeServer, run_swift: RunSwift) -> RunSwift:
+    return lambda name, *arguments: run_swift(name, edge.app_key, edge.ws_host, *arguments)
 
 
 def test_example(edge: EdgeServer, run: RunSwift) -> None:
