@@ -35,6 +35,8 @@ let package = Package(
         .executableTarget(
             name: "swift-script", dependencies: ["BirdRealtime"], path: "Tests/SwiftScript", swiftSettings: strict),
         .executableTarget(
+            name: "swift-client", dependencies: ["BirdRealtime"], path: "Tests/SwiftClient", swiftSettings: strict),
+        .executableTarget(
             name: "swift-usage", dependencies: ["BirdRealtime"], path: "Tests/SwiftUsage", swiftSettings: strict),
         .testTarget(name: "BirdRealtimeTests", dependencies: ["BirdRealtime"], swiftSettings: strict),
     ],

@@ -55,7 +55,7 @@ def command_edge() -> Iterator[CommandEdge]:
 @pytest.fixture(scope="session")
 def swift_programs() -> None:
     """As `swift test` has built them."""
-    for product in ("swift-example", "swift-script", "swift-usage"):
+    for product in ("swift-example", "swift-script", "swift-usage", "swift-client"):
         command = ["swift", "build", "--quiet", "--product", product, "--jobs", "2"]
         subprocess.run(command, check=True, cwd=ROOT)
 

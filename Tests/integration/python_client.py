@@ -6,7 +6,9 @@ Of completions it knows those of signins. Requests come through authorizer funct
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
+import os
 import queue
 import sys
 import threading
@@ -19,13 +21,16 @@ from bird_realtime import (
     BirdRealtimeError,
     Channel,
     Event,
+    EventStream,
     Member,
+    MemberEvent,
     PresenceChannel,
     StateChange,
     SubscriptionFailed,
     SubscriptionSucceeded,
 )
 from bird_realtime import _abi as abi
+from bird_realtime.bindings import GloballyBindable
 
 FLAGS = ("allow_insecure", "flap_guard")
 OK: dict[str, Any] = {"status": "BIRD_OK"}
@@ -73,6 +78,7 @@ class Script:
         self.requests: list[queue.Queue[Any]] = []
         self.bird = BirdRealtime(auto_connect=False, auth_headers=headers, **options)
         self.channels: dict[str, Channel] = {}
+        self.bindings: dict[str, Callable[[], object]] = {}
         connection = self.bird.connection
         connection.bind("state_change", lambda change: self.tell_state("state", change))
         connection.bind("connecting_in", lambda change: self.tell_state("connecting_in", change))
@@ -83,6 +89,10 @@ class Script:
         self.bird.bind_global(self.tell_event)
         self.bird.bind("bird:subscription_succeeded", self.tell_success)
         self.bird.bind("bird:subscription_error", self.tell_failure)
+
+        self.bird.bind("bird:member_added", lambda event: self.tell_change("member_added", event))
+        self.bird.bind("bird:member_removed", lambda event: self.tell_change("member_removed", event))
+        self.bird.bind("bird:connection_count", self.tell_count)
 
     # What happens
 
@@ -121,6 +131,12 @@ class Script:
             will_retry=int(event.will_retry),
             **error_fields(event.error),
         )
+
+    def tell_change(self, record: str, event: MemberEvent) -> None:
+        say(record=record, channel=event.channel.name, member_id=event.member_id)
+
+    def tell_count(self, event: Event) -> None:
+        say(record="connection_count", channel=event.channel.name, data=event.text)
 
     # What the library asks
 
@@ -199,10 +215,53 @@ class Script:
     def state(self) -> dict[str, Any]:
         return {"state": self.bird.connection.state}
 
+    def member(self) -> dict[str, Any]:
+        return {"member_id": self.bird.member_id or ""}
+
     def roster(self, name: str) -> dict[str, Any]:
         channel = self.channels[name]
         assert isinstance(channel, PresenceChannel)
-        return {"members": " ".join(channel.members)}
+        return {"members": " ".join(channel.members), "my_id": channel.my_id or ""}
+
+    def bind(self, number: str, name: str, event: str | None = None) -> None:
+        def bound(happened: Event) -> None:
+            say(record="bound", binding=int(number), event=happened.name, data=happened.text)
+
+        bindable: GloballyBindable = self.bird if name == "*" else self.channels[name]
+        if event is None:
+            bindable.bind_global(bound)
+            self.bindings[number] = lambda: bindable.unbind_global(bound)
+        else:
+            bindable.bind(event, bound)
+            self.bindings[number] = lambda: bindable.unbind(event, bound)
+
+    def unbind(self, number: str) -> None:
+        self.bindings.pop(number)()
+
+    def iterate(self, name: str, count: str) -> None:
+        source = self.bird if name == "*" else self.channels[name]
+        events = source.events()  # holds what comes before the thread is there
+        threading.Thread(target=self.take, args=(events, int(count)), daemon=True).start()
+
+    def take(self, events: EventStream, count: int) -> None:
+        try:
+            for event in itertools.islice(events, count):
+                say(record="iterated", channel=event.channel.name, event=event.name, data=event.text)
+            say(record="iteration_over")
+        except BirdRealtimeError as error:
+            say(record="iteration_over", **error_fields(error))
+
+    def fork(self) -> dict[str, Any]:
+        child = os.fork()
+        if child == 0:
+            status = "BIRD_OK"
+            try:
+                self.bird.connection.state  # noqa: B018
+            except BirdRealtimeError as error:
+                status = error.status_name
+            os._exit(-getattr(abi, status))
+        _, ended = os.waitpid(child, 0)
+        return {"in_child": abi.STATUS_NAMES[-os.waitstatus_to_exitcode(ended)]}
 
     def statistics(self) -> dict[str, Any]:
         return self.bird.statistics()._asdict()

@@ -8,7 +8,10 @@
  *   grant REQUEST AUTH [MEMBER_DATA] | headers REQUEST NAME VALUE | proceed REQUEST MS | refuse REQUEST RETRIABLE MESSAGE
  *   crowd COUNT WS_HOST                  COUNT more clients, "#" in WS_HOST being the number of each; destroy ends them too
  *   pause | resume                       stops and goes on consuming; in the pool the next handler waits
- *   channel_state CHANNEL | roster CHANNEL | state | statistics
+ *   bind NUMBER CHANNEL [EVENT]          "*": on the client; no event: every one. Each call is printed as {"record": "bound", ...}
+ *   unbind NUMBER
+ *   channel_state CHANNEL | roster CHANNEL | state | member | statistics
+ *   fork                                 what calls on the client give in a child of the process
  * The end of stdin destroys the client.
  */
 #include "script.h"
@@ -19,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "json_line.h"
@@ -27,6 +31,7 @@
 #define REQUESTS_MAX 256
 #define STORM_THREADS_MAX 32
 #define CROWD_MAX 2048
+#define BINDINGS_MAX 64
 #define LINE_BYTES_MAX 65536
 
 static bird_options *options;
@@ -45,6 +50,8 @@ static struct {
     bird_channel *channel;
 } channels[CHANNELS_MAX];
 static int channel_count;
+
+static uint64_t bindings[BINDINGS_MAX];
 
 static bird_request *requests[REQUESTS_MAX];
 static uint64_t request_count;
@@ -166,7 +173,10 @@ static bird_status tell_roster(const char *name) {
     for (size_t i = 0; i < bird_members_count(members) && length < sizeof ids - 130; i++) {
         length += (size_t)sprintf(ids + length, "%s%s", i ? " " : "", bird_members_id(members, i));
     }
+    char my_id[160] = "";
+    bird_channel_my_id(channel_named(name), my_id, sizeof my_id, NULL);
     json_string("members", ids);
+    json_string("my_id", my_id);
     bird_members_free(members);
     return status;
 }
@@ -191,6 +201,55 @@ static bird_status tell_statistics(void) {
     json_unsigned("attempts_refused", s.attempts_refused);
     json_unsigned("events_dropped", s.events_dropped);
     return status;
+}
+
+static bird_status tell_member(void) {
+    char id[160] = "";
+    const bird_status status = bird_client_member_id(client, id, sizeof id, NULL);
+    json_string("member_id", id);
+    return status;
+}
+
+static void print_bound(const bird_record *record, void *user_data) {
+    json_begin();
+    json_string("record", "bound");
+    json_number("binding", (uint64_t *)user_data - bindings);
+    json_text("event", record->event, record->event_length);
+    json_text("data", record->data, record->data_length);
+    json_end();
+    fflush(stdout);
+}
+
+static uint64_t *binding_numbered(const char *number) {
+    const unsigned long index = strtoul(number, NULL, 10);
+    if (index >= BINDINGS_MAX) {
+        give_up("too many bindings");
+    }
+    return &bindings[index];
+}
+
+static bird_status bind(const char *number, char *rest, bird_error **error) {
+    uint64_t *binding = binding_numbered(number);
+    const char *channel = strtok_r(rest, " ", &rest);
+    const char *event = *rest != '\0' ? rest : NULL;
+    return strcmp(channel, "*") == 0
+               ? bird_client_bind(client, event, print_bound, binding, NULL, binding, error)
+               : bird_channel_bind(channel_named(channel), event, print_bound, binding, NULL, binding, error);
+}
+
+/* The status of a call on the client in a child, which is then gone. */
+static bird_status tell_child(void) {
+    const pid_t child = fork();
+    if (child == 0) {
+        int32_t state;
+        _exit(-bird_client_state(client, &state));
+    }
+    int ended = 0;
+    if (child < 0 || waitpid(child, &ended, 0) != child || !WIFEXITED(ended)) {
+        give_up("the child did not end well");
+    }
+    json_string("in_child", bird_status_name(-WEXITSTATUS(ended)));
+    return BIRD_OK;
 }
 
 static void set_paused(bool paused) {
@@ -234,8 +293,12 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return destroy();
     } else if (strcmp(command, "state") == 0) {
         return tell_state();
+    } else if (strcmp(command, "member") == 0) {
+        return tell_member();
     } else if (strcmp(command, "statistics") == 0) {
         return tell_statistics();
+    } else if (strcmp(command, "fork") == 0) {
+        return tell_child();
     } else if (strcmp(command, "pause") == 0 || strcmp(command, "resume") == 0) {
         set_paused(*command == 'p');
         return BIRD_OK;
@@ -253,10 +316,14 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return tell_channel_state(first);
     } else if (strcmp(command, "roster") == 0) {
         return tell_roster(first);
+    } else if (strcmp(command, "unbind") == 0) {
+        return bird_client_unbind(client, *binding_numbered(first));
     } else if (rest == NULL) {
         give_up("unknown command, or an argument is missing");
     } else if (strcmp(command, "crowd") == 0) {
         return gather(atoi(first), rest, error);
+    } else if (strcmp(command, "bind") == 0) {
+        return bind(first, rest, error);
     } else if (strcmp(command, "wait") == 0) {
         return bird_client_wait(client, state_named(first), atoll(rest));
     } else if (strcmp(command, "subscribe") == 0) {
