@@ -11,8 +11,8 @@ public struct BirdRealtimeOptions: Sendable {
     public var region: String?
     /// Host, or host:port, of an edge instead of a region.
     public var wsHost: String?
-    /// Authorizes private and presence channels: is POSTed `connection_id` and `channel_name`, answers `auth` and, where it
-    /// belongs, `member_data`. Asked anew on every connection.
+    /// Authorizes private, presence and encrypted channels: is POSTed `connection_id` and `channel_name`, answers `auth` and, where
+    /// they belong, `member_data` and `shared_secret`. Asked anew on every connection.
     public var authEndpoint: URL?
     /// Headers of the POSTs to both endpoints. Their values never appear in messages.
     public var authHeaders: [String: String]
@@ -31,32 +31,40 @@ public struct BirdRealtimeOptions: Sendable {
     public var deliveryQueue: DispatchQueue
     /// Connects on construction.
     public var autoConnect: Bool
-    /// Seconds of silence before a ping; nil leaves it to the edge, whose value also wins if it is smaller.
-    public var activityTimeout: TimeInterval?
-    /// Seconds after a ping until a silent connection counts as dead.
-    public var pongTimeout: TimeInterval?
-    /// Seconds from the start of an attempt to the handshake.
+    /// Seconds from the start of an attempt to the handshake; nil: 15.
     public var connectTimeout: TimeInterval?
+    /// Reconnecting and keeping alive as they go together; `reconnect` and `keepAlive` change it.
+    public var preset: Preset?
+    /// How long to wait before an attempt that follows a failed one; nil: jitter.
+    public var reconnect: ReconnectPolicy?
+    /// Failed attempts in a row after which the client gives up and is `disconnected`; nil and 0: never.
+    public var reconnectAttemptsMax: Int?
     /// Is asked before each attempt to reconnect that the client has planned, and may put it off or skip it.
     public var mayReconnect: ReconnectDecider?
+    /// When to ping, and when a connection is dead.
+    public var keepAlive: KeepAlive
+    /// Watches this machine's network: tries at once when there is one again, and looks after a connection whose way has changed.
+    public var networkWatch: Bool
     /// A file of CA certificates (PEM) to trust instead of the system's.
     public var caFile: String?
     /// An http://, socks5:// or socks5h:// URL; "" is none, nil is what the environment says.
     public var proxy: String?
     /// What happens when handlers do not keep up.
     public var overflow: Overflow
-    /// Further options by the keys of birdrealtime.h, which says what they are for: `["flap_guard": "0"]`. Times are
-    /// milliseconds there. How records are delivered ("delivery", "records") is not a choice here.
+    /// What the server speaks.
+    public var dialect: Dialect
+    /// Further options by their keys, which docs/options.md lists: `["flap_guard": "0"]`. Times are milliseconds there. They are set
+    /// before the others. How records are delivered ("delivery", "records") is not a choice here.
     public var settings: [String: String]
 
     public init(
         appKey: String, region: String? = nil, wsHost: String? = nil, authEndpoint: URL? = nil,
-        authHeaders: [String: String] = [:], headerProvider: HeaderProvider? = nil,
-        authorizer: Authorizer? = nil, memberAuthEndpoint: URL? = nil,
-        memberAuthorizer: MemberAuthorizer? = nil, allowInsecure: Bool = false, deliveryQueue: DispatchQueue = .main,
-        autoConnect: Bool = true, activityTimeout: TimeInterval? = nil, pongTimeout: TimeInterval? = nil,
-        connectTimeout: TimeInterval? = nil, mayReconnect: ReconnectDecider? = nil, caFile: String? = nil,
-        proxy: String? = nil, overflow: Overflow = .pause,
+        authHeaders: [String: String] = [:], headerProvider: HeaderProvider? = nil, authorizer: Authorizer? = nil,
+        memberAuthEndpoint: URL? = nil, memberAuthorizer: MemberAuthorizer? = nil, allowInsecure: Bool = false,
+        deliveryQueue: DispatchQueue = .main, autoConnect: Bool = true, connectTimeout: TimeInterval? = nil,
+        preset: Preset? = nil, reconnect: ReconnectPolicy? = nil, reconnectAttemptsMax: Int? = nil,
+        mayReconnect: ReconnectDecider? = nil, keepAlive: KeepAlive = KeepAlive(), networkWatch: Bool = true,
+        caFile: String? = nil, proxy: String? = nil, overflow: Overflow = .pause, dialect: Dialect = .bird,
         settings: [String: String] = [:]
     ) {
         self.appKey = appKey
@@ -71,36 +79,25 @@ public struct BirdRealtimeOptions: Sendable {
         self.allowInsecure = allowInsecure
         self.deliveryQueue = deliveryQueue
         self.autoConnect = autoConnect
-        self.activityTimeout = activityTimeout
-        self.pongTimeout = pongTimeout
         self.connectTimeout = connectTimeout
+        self.preset = preset
+        self.reconnect = reconnect
+        self.reconnectAttemptsMax = reconnectAttemptsMax
         self.mayReconnect = mayReconnect
+        self.keepAlive = keepAlive
+        self.networkWatch = networkWatch
         self.caFile = caFile
         self.proxy = proxy
         self.overflow = overflow
+        self.dialect = dialect
         self.settings = settings
     }
 
     /// The same for the core, which judges the values.
     func forCore(_ queue: RecordQueue) throws(Fault) -> ClientOptions {
         var core = ClientOptions()
-        for (key, value) in settings.sorted(by: { $0.key < $1.key }) { try core.set(key, value) }
-        try core.set("app_key", appKey)
-        try core.set("allow_insecure", allowInsecure ? 1 : 0)
-        for (key, value) in [
-            ("region", region), ("ws_host", wsHost), ("auth_endpoint", authEndpoint?.absoluteString),
-            ("member_auth_endpoint", memberAuthEndpoint?.absoluteString), ("ca_file", caFile), ("proxy", proxy),
-        ] {
-            if let value { try core.set(key, value) }
-        }
-        for (key, seconds) in [
-            ("activity_timeout_ms", activityTimeout), ("pong_timeout_ms", pongTimeout),
-            ("connect_timeout_ms", connectTimeout),
-        ] {
-            if let seconds { try core.set(key, milliseconds(seconds)) }
-        }
+        try coreSettings.apply(to: &core)
         for (name, value) in authHeaders.sorted(by: { $0.key < $1.key }) { try core.setAuthHeader(name, value) }
-        if overflow != .pause { try core.set("overflow", overflow.rawValue) }
         core.asksAuthorizer = authorizer != nil
         core.asksMemberAuthorizer = memberAuthorizer != nil
         core.asksForHeaders = headerProvider != nil
@@ -108,6 +105,29 @@ public struct BirdRealtimeOptions: Sendable {
         core.delivery = .queue
         core.queue = queue
         core.records = ClientOptions.everyRecordKind
+        return core
+    }
+
+    private var coreSettings: Settings {
+        var core = Settings()
+        // All others change what it says.
+        core.add("preset", preset?.rawValue ?? settings["preset"])
+        for (key, value) in settings.sorted(by: { $0.key < $1.key }) where key != "preset" { core.add(key, value) }
+        core.add("app_key", appKey)
+        core.add("region", region)
+        core.add("ws_host", wsHost)
+        core.add("auth_endpoint", authEndpoint?.absoluteString)
+        core.add("member_auth_endpoint", memberAuthEndpoint?.absoluteString)
+        core.add("allow_insecure", allowInsecure)
+        core.add("connect_timeout_ms", seconds: connectTimeout)
+        reconnect?.add(to: &core)
+        core.add("reconnect_attempts_max", reconnectAttemptsMax)
+        keepAlive.add(to: &core)
+        if !networkWatch { core.add("network_watch", false) }
+        core.add("ca_file", caFile)
+        core.add("proxy", proxy)
+        if overflow != .pause { core.add("overflow", overflow.rawValue) }
+        if dialect != .bird { core.add("dialect", dialect.rawValue) }
         return core
     }
 }
@@ -120,9 +140,4 @@ public enum Overflow: String, Sendable, CaseIterable {
     case dropOldest = "drop-oldest"
     /// Application events are dropped as they come; an error says so once.
     case dropNewest = "drop-newest"
-}
-
-/// Seconds as the core takes times; what is no time at all stays out of every range.
-func milliseconds(_ seconds: TimeInterval) -> Int64 {
-    Int64(exactly: (seconds * 1_000).rounded()) ?? (seconds > 0 ? .max : -1)
 }

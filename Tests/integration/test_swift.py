@@ -1,4 +1,4 @@
-"""The Swift face against the local edge: its example, and what only this face has."""
+"""The Swift face against the local edge: what only this face has."""
 
 from __future__ import annotations
 
@@ -23,43 +23,11 @@ def edge() -> Iterator[EdgeServer]:
 
 @pytest.fixture
 def run(edge: EdgeServer, run_swift: RunSwift) -> RunSwift:
-    return lambda name, *arguments: run_swift(name, edge.app_key, edge.ws_host, *arguments)
-
-
-def test_example(edge: EdgeServer, run: RunSwift) -> None:
-    def example(member: str) -> Program:
-        return run("swift-example", edge.auth_endpoint, edge.member_auth_endpoint, member)
-
-    first = example("m_7")
-    first.wait_for("subscribed private-ledger")
-    edge.wait_for_subscription("orders")
-    edge.publish("moved", ["orders"], {"left": 4})
-    first.wait_for(r'event orders moved \{"left": ?4\}')
-    second = example("m_8")
-    second.wait_for("subscribed private-ledger")
-    second.write('{"text":"hello"}')
-    first.wait_for(r'event private-ledger client-said \{"text":"hello"\}')
-    edge.drop_connections()
-    first.wait_for("unavailable")
-    first.wait_for("connected")
-    edge.wait_for_signin("m_7")
-    edge.disconnect_member("m_7")
-    first.wait_for("error 4009 .+")
-    first.wait_for("failed")
-    assert first.wait() == 0
-
-
-def test_example_refuses_bad_arguments(run: RunSwift) -> None:
-    example = run("swift-example")
-    example.wait_for("usage: .*")
-    assert example.wait() == 2
-    example = run("swift-example", "http://auth.example.com/", "http://auth.example.com/", "m_7")
-    example.wait_for(".*auth_endpoint.*")
-    assert example.wait() == 1
+    return lambda *options: run_swift("swift-script", edge.app_key, edge.ws_host, *options)
 
 
 def test_authorizer_closures(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", "authorizer=1")
+    script = run("authorizer=1")
     script.write("subscribe private-ledger")
     for _ in range(2):  # again after a reconnect, for the new connection
         connection_id = script.wait_for(r"asked private-ledger ([\d.]+)")[1]
@@ -92,7 +60,7 @@ def test_authorizer_closures(edge: EdgeServer, run: RunSwift) -> None:
 
 
 def test_header_provider(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", f"auth={edge.auth_endpoint}", f"member_auth={edge.member_auth_endpoint}", "headers=1")
+    script = run(f"auth={edge.auth_endpoint}", f"member_auth={edge.member_auth_endpoint}", "headers=1")
     script.write("signin")
     script.wait_for("asked headers /bird/auth/member")
     script.write("grant headers m_8")  # the edge takes the token for the member
@@ -112,7 +80,7 @@ def test_header_provider(edge: EdgeServer, run: RunSwift) -> None:
 
 
 def test_leave_to_reconnect(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", "may_reconnect=1", "backoff_base_ms=10")
+    script = run("may_reconnect=1", "backoff_base_ms=10")
     script.wait_for("state connecting connected")
     edge.close_connections(4201, "no pong")
     script.wait_for("asked reconnect 1 4201")
@@ -130,7 +98,7 @@ def test_leave_to_reconnect(edge: EdgeServer, run: RunSwift) -> None:
 
 
 def test_signin_throws_what_went_wrong(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", "authorizer=1")
+    script = run("authorizer=1")
     script.wait_for("state connecting connected")
     script.write("signin")
     script.wait_for(r"asked signin [\d.]+")
@@ -145,11 +113,12 @@ def test_signin_throws_what_went_wrong(edge: EdgeServer, run: RunSwift) -> None:
     script.wait_for("no signin .+")
 
 
-def test_presence(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", f"auth={edge.auth_endpoint}", f"member_auth={edge.member_auth_endpoint}")
+def test_presence(edge: EdgeServer, run: RunSwift, run_swift: RunSwift) -> None:
+    script = run(f"auth={edge.auth_endpoint}", f"member_auth={edge.member_auth_endpoint}")
     script.write("subscribe presence-lobby")
     script.wait_for("presence-lobby bird:subscription_succeeded .*")
-    other = run("swift-example", edge.auth_endpoint, edge.member_auth_endpoint, "m_8")
+    endpoints = (edge.auth_endpoint, edge.member_auth_endpoint)
+    other = run_swift("swift-example", "chat", edge.app_key, edge.ws_host, *endpoints, "m_8")
     assert json.loads(script.wait_for("presence-lobby bird:member_added (.*)")[1])["member_id"] == "m_8"
     script.write("roster presence-lobby")
     script.wait_for("roster m_7 m_7,m_8")
@@ -160,7 +129,7 @@ def test_presence(edge: EdgeServer, run: RunSwift) -> None:
 
 
 def test_a_slow_queue_makes_reading_pause_and_loses_nothing(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", "queue_records_max=100")
+    script = run("queue_records_max=100")
     script.write("subscribe orders")
     script.wait_for("orders bird:subscription_succeeded .*")
     script.write("block")
@@ -181,7 +150,7 @@ def test_a_slow_queue_makes_reading_pause_and_loses_nothing(edge: EdgeServer, ru
 
 
 def test_a_slow_queue_may_lose_events(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", "queue_records_max=100", "overflow=drop-newest")
+    script = run("queue_records_max=100", "overflow=drop-newest")
     script.write("subscribe orders")
     script.wait_for("orders bird:subscription_succeeded .*")
     script.write("block")
@@ -201,7 +170,7 @@ def test_a_slow_queue_may_lose_events(edge: EdgeServer, run: RunSwift) -> None:
 
 
 def test_payloads_keep_their_bytes(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script")
+    script = run()
     script.write("subscribe orders")
     script.wait_for("orders bird:subscription_succeeded .*")
     for text in ("12345678901234567890.123456789", '{"a": [1e400, -0 ]}', '"ready"', "null", "true"):
@@ -215,7 +184,7 @@ def test_payloads_keep_their_bytes(edge: EdgeServer, run: RunSwift) -> None:
 
 
 def test_trigger(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", f"auth={edge.auth_endpoint}")
+    script = run(f"auth={edge.auth_endpoint}")
     script.write("subscribe private-ledger")
     script.wait_for("private-ledger bird:subscription_succeeded .*")
     script.write('trigger private-ledger client-x {"on":true}')
@@ -238,7 +207,7 @@ def test_trigger(edge: EdgeServer, run: RunSwift) -> None:
 
 
 def test_a_bad_name_fails_on_the_channel_and_on_the_client(run: RunSwift) -> None:
-    script = run("swift-script")
+    script = run()
     script.wait_for("state connecting connected")
     script.write("subscribe #bad")
     lines = {script.wait_for(r"(error 0|#bad bird:subscription_error) .*channel name.*")[1] for _ in range(2)}
@@ -248,7 +217,7 @@ def test_a_bad_name_fails_on_the_channel_and_on_the_client(run: RunSwift) -> Non
 
 
 def test_a_released_client_closes_its_connection(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script")
+    script = run()
     script.write("subscribe orders")
     script.wait_for("orders bird:subscription_succeeded .*")
     script.write("release")
@@ -259,7 +228,7 @@ def test_a_released_client_closes_its_connection(edge: EdgeServer, run: RunSwift
 
 
 def test_close(edge: EdgeServer, run: RunSwift) -> None:
-    script = run("swift-script", f"member_auth={edge.member_auth_endpoint}")
+    script = run(f"member_auth={edge.member_auth_endpoint}")
     script.write("signin")
     script.wait_for(r'signin m_7 \{"name": ?"Noor"\}')
     script.write("member")

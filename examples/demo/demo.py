@@ -29,7 +29,7 @@ DEADLINE_S = 30.0
 COMMANDS: dict[str, list[str | Path]] = {
     "c": [ROOT / "build/c/demo_program"],
     "python": [sys.executable, ROOT / "examples/demo/program.py"],
-    "swift": [ROOT / ".build/release/swift-example"],
+    "swift": [ROOT / ".build/release/swift-example", "chat"],
 }
 
 

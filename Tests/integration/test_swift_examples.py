@@ -1,0 +1,73 @@
+"""The examples in Swift against the local edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from program import Program
+
+from bird_realtime.testing import App, EdgeConfig, EdgeServer
+
+Run = Callable[..., Program]
+
+
+@pytest.fixture
+def edge() -> Iterator[EdgeServer]:
+    members = {"m_7": {"name": "Noor"}, "m_8": None}
+    with EdgeServer(EdgeConfig(app=App(client_events=True), members=members)) as running:
+        yield running
+
+
+@pytest.fixture
+def run(edge: EdgeServer, run_swift: Run) -> Run:
+    return lambda name, *arguments: run_swift("swift-example", name, edge.app_key, edge.ws_host, *arguments)
+
+
+def test_chat(edge: EdgeServer, run: Run) -> None:
+    def chat(member: str) -> Program:
+        return run("chat", edge.auth_endpoint, edge.member_auth_endpoint, member)
+
+    first = chat("m_7")
+    first.wait_for("subscribed private-ledger")
+    edge.wait_for_subscription("orders")
+    edge.publish("moved", ["orders"], {"left": 4})
+    first.wait_for(r'event orders moved \{"left": ?4\}')
+    second = chat("m_8")
+    second.wait_for("subscribed private-ledger")
+    second.write('{"text":"hello"}')
+    first.wait_for(r'event private-ledger client-said \{"text":"hello"\}')
+    edge.drop_connections()
+    first.wait_for("unavailable")
+    first.wait_for("connected")
+    edge.wait_for_signin("m_7")
+    edge.disconnect_member("m_7")
+    first.wait_for("error 4009 .+")
+    first.wait_for("failed")
+    assert first.wait() == 0
+
+
+def test_headers(edge: EdgeServer, run: Run, tmp_path: Path) -> None:
+    token_file = tmp_path / "token"
+    example = run("headers", edge.auth_endpoint, str(token_file), "private-ledger")
+    example.wait_for("connected")
+    token_file.write_text("m_7\n")  # it is asked for again where there was none
+    example.wait_for("token for /bird/auth")
+    example.wait_for("subscribed")
+    edge.publish("moved", ["private-ledger"], {"left": 4})
+    example.wait_for(r'moved \{"left": ?4\}')
+    edge.drop_connections()
+    example.wait_for("unavailable")
+    example.wait_for("token for /bird/auth")
+    example.wait_for("subscribed")
+
+
+def test_bad_arguments(run_swift: Run, run: Run) -> None:
+    for arguments in ([], ["chat"], ["no-such-example", "a", "b"]):
+        example = run_swift("swift-example", *arguments)
+        example.wait_for("usage: swift-example chat .*")
+        assert example.wait() == 2
+    example = run("chat", "http://auth.example.com/", "http://auth.example.com/", "m_7")
+    example.wait_for(".*auth_endpoint.*")
+    assert example.wait() == 1
