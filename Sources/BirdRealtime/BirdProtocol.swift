@@ -16,6 +16,8 @@ public enum BirdProtocol {
         public static let memberRemoved = "bird:member_removed"
         /// How many connections are subscribed to the channel. Data: an object with `connection_count`.
         public static let connectionCount = "bird:connection_count"
+        /// An event of an encrypted channel could not be opened, and is lost. Data: an object with `channel` and `event`.
+        public static let decryptionError = "bird:decryption_error"
         /// The cache channel has no event to begin with.
         public static let cacheMiss = "bird:cache_miss"
     }

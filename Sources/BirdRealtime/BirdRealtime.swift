@@ -1,6 +1,6 @@
 import BirdRealtimeCore
 import CBirdRealtimeABI
-import Dispatch
+public import Dispatch
 public import Foundation
 import Synchronization
 
@@ -42,6 +42,13 @@ public final class BirdRealtime: Sendable {
         let requests = Requests(options)
         observe(BIRD_RECORD_REQUEST) { requests.answer($0) }
         if options.autoConnect { connect() }
+    }
+
+    /// The same with handlers on this queue.
+    public convenience init(options: BirdRealtimeOptions, deliveryQueue: DispatchQueue) {
+        var options = options
+        options.deliveryQueue = deliveryQueue
+        self.init(options: options)
     }
 
     deinit { _ = (try? client.get())?.destroy() }
@@ -97,7 +104,8 @@ public final class BirdRealtime: Sendable {
     // MARK: Channels
 
     /// The channel of this name, subscribed now and on each later connection; the same object as long as it is not unsubscribed.
-    /// Names that begin with "private-" give a `PrivateChannel`, those with "presence-" a `PresenceChannel`.
+    /// Names that begin with "presence-" give a `PresenceChannel`, those with "private-encrypted-" an `EncryptedChannel`, others with
+    /// "private-" a `PrivateChannel`.
     ///
     /// A name that the protocol does not allow gives a channel that has failed: its `error`, `bird:subscription_error` on the
     /// channel and `onError` say why.
@@ -246,7 +254,7 @@ public final class BirdRealtime: Sendable {
         return token
     }
 
-    private func attempt(_ body: (Client) throws(Fault) -> Void) {
+    func attempt(_ body: (Client) throws(Fault) -> Void) {
         guard let client = try? client.get() else { return }
         do throws(Fault) {
             try body(client)
@@ -255,7 +263,7 @@ public final class BirdRealtime: Sendable {
         }
     }
 
-    private func perform(_ body: (Client) throws(Fault) -> Void) throws {
+    func perform(_ body: (Client) throws(Fault) -> Void) throws {
         do throws(Fault) {
             try body(client.get())
         } catch {

@@ -27,7 +27,8 @@ public class Channel: @unchecked Sendable {
         let type =
             switch ChannelKind.of(name) {
             case .presence: PresenceChannel.self
-            case .private, .encrypted: PrivateChannel.self
+            case .encrypted: EncryptedChannel.self
+            case .private: PrivateChannel.self
             case .public, .member: Channel.self
             }
         let core: Result<BirdRealtimeCore.Channel, Fault> = client.flatMap { client in
@@ -128,8 +129,15 @@ public class Channel: @unchecked Sendable {
     }
 }
 
+// The subclasses add no state: they are as Sendable as Channel is.
+
 /// A channel that the application's backend authorizes ("private-…").
 public class PrivateChannel: Channel, @unchecked Sendable {}
+
+/// A private channel whose events only subscribers can read ("private-encrypted-…"). The authorizer gives its key, which stays in this
+/// process. `trigger` throws. An event that neither the key at hand nor the one then asked for opens is lost and told by
+/// `BirdProtocol.Event.decryptionError`.
+public final class EncryptedChannel: PrivateChannel, @unchecked Sendable {}
 
 /// A private channel that knows who is there ("presence-…").
 public final class PresenceChannel: PrivateChannel, @unchecked Sendable {

@@ -107,11 +107,3 @@ private final class EndOfEvents: Sendable {
 
     deinit { buffer.finish() }
 }
-
-extension bird_record {
-    /// The subscription was denied, and will not be tried again.
-    var denial: RealtimeError? {
-        guard let detail = detail?.load(as: bird_subscription.self), detail.will_retry == 0 else { return nil }
-        return detail.error.map { RealtimeError($0) }
-    }
-}

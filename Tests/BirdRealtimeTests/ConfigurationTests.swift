@@ -80,7 +80,7 @@ struct ConfigurationTests {
         let bird = idleClient()
         #expect(type(of: bird.subscribe("orders")) == Channel.self)
         #expect(type(of: bird.subscribe("private-ledger")) == PrivateChannel.self)
-        #expect(type(of: bird.subscribe("private-encrypted-x")) == PrivateChannel.self)
+        #expect(type(of: bird.subscribe("private-encrypted-x")) == EncryptedChannel.self)
         #expect(bird.subscribe("presence-lobby") is PresenceChannel)
         #expect(bird.subscribe("orders") === bird.subscribe("orders"))
         let orders = bird.subscribe("orders")

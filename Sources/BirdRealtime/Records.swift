@@ -1,0 +1,83 @@
+import BirdRealtimeCore
+import CBirdRealtimeABI
+
+// What records say, in the types of this module.
+
+extension bird_record {
+    var channelName: String { channel_name.map { String(cString: $0) } ?? "" }
+    var eventName: String { event.map { String(cString: $0) } ?? "" }
+
+    /// The payload of the event, nil if it has none.
+    var payload: JSONValue? {
+        switch Int32(bitPattern: kind) {
+        case BIRD_RECORD_SUBSCRIBED: detail?.load(as: bird_subscription.self).success(isPresence: isOnPresenceChannel)
+        case BIRD_RECORD_SUBSCRIPTION_ERROR: detail?.load(as: bird_subscription.self).failure
+        case BIRD_RECORD_MEMBER_ADDED, BIRD_RECORD_MEMBER_REMOVED: member?.json
+        default: data(data)
+        }
+    }
+
+    private var isOnPresenceChannel: Bool { ChannelKind.of(channelName) == .presence }
+
+    /// The member that a record is about; its data are the member_info.
+    private var member: Member? {
+        guard let id = detail?.load(as: bird_member.self).id else { return nil }
+        return Member(memberId: String(cString: id), memberInfo: data(data))
+    }
+
+    private func data(_ pointer: UnsafePointer<CChar>?) -> JSONValue? {
+        guard let pointer, data_kind != UInt32(BIRD_DATA_NONE) else { return nil }
+        let bytes = Array(UnsafeRawBufferPointer(start: pointer, count: data_length))
+        return data_kind == UInt32(BIRD_DATA_VALUE) ? JSONValue(json: bytes) : JSONValue(payload: bytes)
+    }
+
+    var connectionChange: ConnectionChange? {
+        detail.map { ConnectionChange($0.load(as: bird_state_change.self)) }
+    }
+
+    /// Why the subscription was denied, if it will not be tried again.
+    var denial: RealtimeError? {
+        guard let detail = detail?.load(as: bird_subscription.self), detail.will_retry == 0 else { return nil }
+        return detail.error.map { RealtimeError($0) }
+    }
+
+    /// What a record of an error says.
+    var failure: RealtimeError? { detail?.load(as: bird_failure.self).error.map { RealtimeError($0) } }
+}
+
+extension Member {
+    /// As in the protocol's frames.
+    var json: JSONValue {
+        var members = [(name: "member_id", value: JSONValue(memberId))]
+        if let memberInfo { members.append(("member_info", memberInfo)) }
+        return JSONValue(members: members)
+    }
+}
+
+extension bird_subscription {
+    fileprivate func success(isPresence: Bool) -> JSONValue {
+        var members: [(name: String, value: JSONValue)] = [
+            ("is_resubscribe", JSONValue(is_resubscribe != 0)), ("interrupted_ms", JSONValue(interrupted_ms)),
+        ]
+        if isPresence {
+            members.append(("my_id", JSONValue(String(cString: my_id))))
+            members.append(("member_count", JSONValue(member_count)))
+        }
+        return JSONValue(members: members)
+    }
+
+    fileprivate var failure: JSONValue? {
+        error.map { RealtimeError($0).json(willRetry: will_retry != 0) }
+    }
+}
+
+extension RealtimeError {
+    /// As the data of `bird:subscription_error`.
+    func json(willRetry: Bool) -> JSONValue {
+        var members = [(name: "error", value: JSONValue(message)), ("will_retry", JSONValue(willRetry))]
+        if let code { members.append(("code", JSONValue(code))) }
+        if let httpStatus { members.append(("status", JSONValue(httpStatus))) }
+        if let endpoint { members.append(("endpoint", JSONValue(endpoint))) }
+        return JSONValue(members: members)
+    }
+}
