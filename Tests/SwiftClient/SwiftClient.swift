@@ -39,8 +39,8 @@ private func options(_ settings: [(key: String, value: String)], _ questions: Qu
         case "member_auth_endpoint": options.memberAuthEndpoint = URL(string: value)
         case "ca_file": options.caFile = value
         case "proxy": options.proxy = value
-        case "activity_timeout_ms": options.activityTimeout = seconds
-        case "pong_timeout_ms": options.pongTimeout = seconds
+        case "activity_timeout_ms": options.keepAlive.activityTimeout = seconds
+        case "pong_timeout_ms": options.keepAlive.pongTimeout = seconds
         case "connect_timeout_ms": options.connectTimeout = seconds
         case "overflow": options.overflow = Overflow(rawValue: value) ?? .pause
         case "authorizer": options.authorizer = { try await questions.authorize($0, $1) }
