@@ -116,6 +116,7 @@ bird_status bird_version_check(int32_t header_number);
 #define BIRD_ERR_UPGRADE (-38)     /* the server did not accept the WebSocket upgrade                                */
 #define BIRD_ERR_PROTOCOL (-39)    /* the server broke RFC 6455 or the Bird protocol                                 */
 #define BIRD_ERR_SERVER (-40)      /* the edge reported an error that names no channel (Bird protocol 16)            */
+#define BIRD_ERR_GAVE_UP (-42)     /* as many reconnects as reconnect_attempts_max were in vain; connect begins anew */
 
 /* The constant's name ("BIRD_ERR_NAME") and a sentence. Never NULL; unknown values give a text that says so. */
 const char *bird_status_name(bird_status status);
@@ -211,13 +212,26 @@ typedef void (*bird_destructor)(void *user_data);
  *                                         the frame was written.
  *   message_timeout_ms (int, 60000)       An edge that stops in the middle of a message: it must be complete this long after its first
  *                                         byte.
- *   activity_timeout_ms (int)             Connections that die without a word: after so much silence a ping is sent. Unset: the edge's
+ *   preset (text, "default", live)        Settings that belong together, which later ones override. staged, as XMPP clients do: reconnect
+ *                                         staged with the default reconnect_stages, activity_timeout_ms 20000, pong_timeout_ms 10000,
+ *                                         pong_misses_max 2. default: these as they are when nothing is set.
+ *   activity_timeout_ms (int, live)       Connections that die without a word: after so much silence a ping is sent. Unset: the edge's
  *                                         value, 120000 until it names one; the edge's is used too if it is smaller.
- *   pong_timeout_ms (int, 30000)          Silence after a ping before the connection counts as dead and the next attempt begins.
- *   backoff_base_ms (int, 1000)           Keeps many clients from coming back at once: the first wait is drawn between 0 and this, and each
- *                                         failed attempt doubles it.
- *   backoff_max_ms (int, 30000)           The longest wait that is drawn: how soon clients are back after a long outage.
- *   flap_guard (bool, 1)                  Slows reconnects of connections that keep dying young, whatever their close code says.
+ *   pong_timeout_ms (int, 30000, live)    Silence after a ping before it counts as missed.
+ *   pong_misses_max (int, 1, live)        Links that lose packets: pings missed in a row, each sent as soon as the one before is missed,
+ *                                         before the connection counts as dead and the next attempt begins.
+ *   reconnect (text, "jitter", live)      How long to wait before each attempt. jitter: drawn from windows that double, so that many
+ *                                         clients do not come back in step; fixed: reconnect_delay_ms; staged: reconnect_stages.
+ *   backoff_base_ms (int, 1000, live)     Keeps many clients from coming back at once: the first wait of jitter is drawn between 0 and
+ *                                         this, and each failed attempt doubles it. Authorizers that fail are asked again in the same way.
+ *   backoff_max_ms (int, 30000, live)     The longest wait that is drawn: how soon clients are back after a long outage.
+ *   reconnect_delay_ms (int, 3000, live)  The wait of reconnect fixed.
+ *   reconnect_stages (text, "5x3000,5x9000,5x15000", live)The waits of reconnect staged, for people who wait in front of a screen: soon at
+ *                                         first, then patient. After the last stage the schedule begins again.
+ *   reconnect_attempts_max (int, 0, live) For programs that would rather ask their user: attempts in a row, made or refused, that are in
+ *                                         vain before the client gives up until it is told to connect. 0: never.
+ *   flap_guard (bool, 1, live)            Slows reconnects of connections that keep dying young, whatever their close code and the policy
+ *                                         say.
  *   may_reconnect (bool, 0)               For programs that know when it makes no sense: they are asked by a request record before each
  *                                         planned attempt; no answer for 1 s is a yes.
  *   message_bytes_max (int, 16777216)     Bounds what the edge can make this process allocate: a larger message closes the connection with
@@ -308,7 +322,7 @@ bird_status bird_options_set_tag(bird_options *options, uint64_t tag);
 #define BIRD_STATE_CONNECTING 1
 #define BIRD_STATE_CONNECTED 2
 #define BIRD_STATE_UNAVAILABLE 3  /* dropped, a reconnect is planned           */
-#define BIRD_STATE_DISCONNECTED 4 /* by bird_client_disconnect()               */
+#define BIRD_STATE_DISCONNECTED 4 /* by bird_client_disconnect(), or given up  */
 #define BIRD_STATE_FAILED 5       /* refused by the edge; no retry             */
 
 /* Creates a client in state initialized; no thread, no socket yet. BIRD_ERR_VALUE with the option's name in the error's field. */
@@ -320,8 +334,16 @@ bird_status bird_client_destroy(bird_client *client);
 bird_status bird_client_connect(bird_client *client, bird_error **error);
 /* Closes and plans nothing; channels and bindings stay for a later connect. */
 bird_status bird_client_disconnect(bird_client *client);
-/* Waits until the client is in the state, at most timeout_ms. BIRD_ERR_TIMEOUT; BIRD_ERR_REFUSED if it has failed and another state was
-   asked for; BIRD_ERR_CALLBACK in a handler. */
+/* State unavailable: the planned attempt begins now, without asking (may_reconnect), and the schedule of the attempts after it begins
+   again. No effect in every other state: only bird_client_connect() leaves initialized, disconnected and failed. */
+bird_status bird_client_retry_now(bird_client *client);
+/* Changes an option that is marked "live" above, as bird_options_set() and _set_int() do. It takes effect in order with the other calls, on
+   the attempt that is planned, planned anew from the end of the one before, and on the ping that is due or waits for its answer, at
+   once. BIRD_ERR_OPTION, _VALUE; BIRD_ERR_STATE: the option is fixed when the client is created. */
+bird_status bird_client_set(bird_client *client, const char *key, const char *value, bird_error **error);
+bird_status bird_client_set_int(bird_client *client, const char *key, int64_t value, bird_error **error);
+/* Waits until the client is in the state, at most timeout_ms. BIRD_ERR_TIMEOUT; if another state was asked for, BIRD_ERR_REFUSED when it
+   has failed and BIRD_ERR_GAVE_UP when it has given up; BIRD_ERR_CALLBACK in a handler. */
 bird_status bird_client_wait(bird_client *client, int32_t state, int64_t timeout_ms);
 /* Waits until everything accepted so far has been written to the socket. BIRD_ERR_TIMEOUT; BIRD_ERR_CALLBACK in a handler. */
 bird_status bird_client_flush(bird_client *client, int64_t timeout_ms);
@@ -457,16 +479,19 @@ struct bird_record {
     const void *detail;
 };
 
+/* attempt: attempts since the last handshake, or since the program's own call began one, this one included; in a BIRD_RECORD_CONNECTING_IN
+   record the number of the one that is planned. */
 typedef struct bird_state_change {
     uint32_t struct_size;
     int32_t previous;
     int32_t current;
     int32_t close_code; /* WebSocket close code, 0 if none         */
-    int32_t attempt;    /* attempts since the last handshake       */
+    int32_t attempt;    /* see above                           */
     bird_status reason; /* BIRD_OK for the program's own calls     */
     int64_t delay_ms;   /* until the next attempt; -1: none is planned */
     const char *reason_text;
     const char *connection_id; /* "" unless connected */
+    const char *policy;        /* option reconnect, when an attempt is planned; else "" */
 } bird_state_change;
 
 typedef struct bird_subscription {

@@ -39,6 +39,35 @@ public func bird_client_disconnect(_ client: OpaquePointer!) -> bird_status {
 }
 
 @c @implementation
+public func bird_client_retry_now(_ client: OpaquePointer!) -> bird_status {
+    attempt { () throws(Fault) in try CBirdRealtime.client(client).retryNow() }
+}
+
+@c @implementation
+public func bird_client_set(
+    _ client: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: UnsafePointer<CChar>!,
+    _ error: UnsafeMutablePointer<OpaquePointer?>!
+) -> bird_status {
+    attempt(error) { () throws(Fault) in
+        let client = try CBirdRealtime.client(client)
+        let key = try text(key, "key", malformed: BIRD_ERR_OPTION)
+        guard let value = try optionalText(value, key, malformed: BIRD_ERR_VALUE) else { throw missing("value") }
+        try client.set(key, value)
+    }
+}
+
+@c @implementation
+public func bird_client_set_int(
+    _ client: OpaquePointer!, _ key: UnsafePointer<CChar>!, _ value: Int64,
+    _ error: UnsafeMutablePointer<OpaquePointer?>!
+) -> bird_status {
+    attempt(error) { () throws(Fault) in
+        let client = try CBirdRealtime.client(client)
+        try client.set(text(key, "key", malformed: BIRD_ERR_OPTION), value)
+    }
+}
+
+@c @implementation
 public func bird_client_wait(_ client: OpaquePointer!, _ state: Int32, _ timeout_ms: Int64) -> bird_status {
     attempt { () throws(Fault) in
         let client = try CBirdRealtime.client(client)

@@ -464,8 +464,8 @@ MODE_CASE(reconnect_is_refused_then_put_off_by_another_thread_and_later) {
     UNTIL(&w, journal_count() == 4);
     CHECK(now_ms() - start >= 290);
     CHECK_INT(atomic_load(&asked), 2); /* what was put off is not asked about again */
-    CHECK(strncmp(journal_entry(1), "in:1:", 5) == 0 && strstr(journal_entry(1), "metered line") != NULL);
-    CHECK(strncmp(journal_entry(2), "in:1:300:", 9) == 0);
+    CHECK(strncmp(journal_entry(1), "in:2:", 5) == 0 && strstr(journal_entry(1), "metered line") != NULL);
+    CHECK(strncmp(journal_entry(2), "in:2:300:", 9) == 0);
     CHECK_TEXT(journal_entry(3), "subscribed");
     world_close(&w);
 }

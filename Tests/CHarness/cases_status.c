@@ -56,6 +56,7 @@ static const struct {
     STATUS(BIRD_ERR_UPGRADE),
     STATUS(BIRD_ERR_PROTOCOL),
     STATUS(BIRD_ERR_SERVER),
+    STATUS(BIRD_ERR_GAVE_UP),
 };
 enum { STATUS_COUNT = sizeof statuses / sizeof *statuses };
 

@@ -201,6 +201,15 @@ CALL(bird_client_disconnect) {
     CHECK_STATUS(bird_client_disconnect(client), BIRD_OK);
     CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
 }
+CALL(bird_client_retry_now) {
+    CHECK_STATUS(bird_client_retry_now(p->client), p->of_client);
+}
+CALL(bird_client_set) {
+    CHECK_STATUS(bird_client_set(p->client, "preset", "default", NULL), p->of_client);
+}
+CALL(bird_client_set_int) {
+    CHECK_STATUS(bird_client_set_int(p->client, "pong_misses_max", 1, NULL), p->of_client);
+}
 CALL(bird_client_wait) {
     CHECK_STATUS(bird_client_wait(p->other, BIRD_STATE_INITIALIZED, -1), p->waiting);
     CHECK_STATUS(bird_client_wait(p->client, BIRD_STATE_CONNECTED, -1),

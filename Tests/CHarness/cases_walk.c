@@ -363,6 +363,12 @@ static const char *any_key(walker *w) {
                                        "message_timeout_ms",
                                        "activity_timeout_ms",
                                        "pong_timeout_ms",
+                                       "pong_misses_max",
+                                       "preset",
+                                       "reconnect",
+                                       "reconnect_delay_ms",
+                                       "reconnect_stages",
+                                       "reconnect_attempts_max",
                                        "backoff_base_ms",
                                        "backoff_max_ms",
                                        "flap_guard",
@@ -445,6 +451,15 @@ CALL(bird_client_destroy) {
 }
 CALL(bird_client_connect) {
     SEE_ERROR(w, bird_client_connect(any(w, CLIENT), error));
+}
+CALL(bird_client_retry_now) {
+    see(bird_client_retry_now(any(w, CLIENT)));
+}
+CALL(bird_client_set) {
+    SEE_ERROR(w, bird_client_set(any(w, CLIENT), any_key(w), any_text(w), error));
+}
+CALL(bird_client_set_int) {
+    SEE_ERROR(w, bird_client_set_int(any(w, CLIENT), any_key(w), any_number(w), error));
 }
 CALL(bird_client_disconnect) {
     if (one_in(w, 16)) {

@@ -56,6 +56,13 @@ def error_fields(error: BirdRealtimeError) -> dict[str, Any]:
     }
 
 
+def typed(key: str, value: str) -> object:
+    """A setting of the command line as the package takes it."""
+    if key in FLAGS:
+        return value == "1"
+    return int(value) if key.endswith(("_ms", "_max")) else value
+
+
 class Script:
     def __init__(self, settings: Mapping[str, str]) -> None:
         options: dict[str, Any] = {}
@@ -71,10 +78,8 @@ class Script:
                 headers[key.removeprefix("header:")] = value
             elif key in hooks:
                 options[key] = hooks[key]
-            elif key in FLAGS:
-                options[key] = value == "1"
             else:
-                options[key] = int(value) if key.endswith(("_ms", "_max")) else value
+                options[key] = typed(key, value)
         self.requests: list[queue.Queue[Any]] = []
         self.bird = BirdRealtime(auto_connect=False, auth_headers=headers, **options)
         self.channels: dict[str, Channel] = {}
@@ -102,10 +107,12 @@ class Script:
             previous=change.previous,
             current=change.current,
             reason=abi.STATUS_NAMES[change.reason],
+            reason_text=change.reason_text,
             close_code=change.code or 0,
             attempt=change.attempt,
             delay_ms=-1 if change.delay is None else round(change.delay * 1000),
             connection_id=change.connection_id or "",
+            policy=change.policy or "",
         )
 
     def tell_member(self, member: Member) -> None:
@@ -184,6 +191,13 @@ class Script:
 
     def disconnect(self) -> None:
         self.bird.disconnect()
+
+    def retry_now(self) -> None:
+        self.bird.retry_now()
+
+    def configure(self, key: str, value: str) -> None:
+        options: Any = {key: typed(key, value)}
+        self.bird.configure(**options)
 
     def storm(self, threads: str) -> None:
         callers = [threading.Thread(target=self.bird.connect) for _ in range(int(threads))]

@@ -1,15 +1,16 @@
-"""The examples in C against the local edge, with events from the official server SDK."""
+"""The examples in C, and Python's twins of them, against the local edge, with events from the official server SDK."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from paths import PROGRAMS
+from paths import PROGRAMS, ROOT
 from program import Program
 
 from bird_realtime.edge.signing import auth_string, channel_string
@@ -47,7 +48,10 @@ def run(edge: EdgeServer) -> Iterator[RunExample]:
     with ExitStack() as stack:
 
         def begin(name: str, *arguments: str) -> Program:
-            program = Program([PROGRAMS / name, edge.app_key, edge.ws_host, *arguments])
+            example = (
+                [sys.executable, "-u", ROOT / "examples/python" / name] if name.endswith(".py") else [PROGRAMS / name]
+            )
+            program = Program([*example, edge.app_key, edge.ws_host, *arguments])
             stack.callback(program.close)
             return program
 
@@ -202,8 +206,41 @@ def test_loops_of_the_program_end_when_refused(edge: EdgeServer, run: RunExample
     assert example.wait() == 0
 
 
+@pytest.mark.parametrize("name", ["staged", "staged.py"])
+def test_staged(edge: EdgeServer, run: RunExample, name: str) -> None:
+    example = run(name, "1x40,1x86400000", "3")
+    example.wait_for("connected: .*")
+    edge.drop_connections()
+    example.wait_for("unavailable: .*")
+    example.wait_for("the connection is lost")
+    example.wait_for(r"attempt 1 in (40 ms|0\.04 s) \(staged\)")
+    example.wait_for("attempt 1 is skipped, after: .+")
+    example.wait_for(r"attempt 2 in 86400(000 ms|\.0 s) \(staged\)")
+    example.write("")  # nobody waits for a day
+    example.wait_for("connecting: retry now was called")
+    example.wait_for("connected: .*")
+    example.end_input()
+    assert example.wait() == 0
+
+
+@pytest.mark.parametrize("name", ["staged", "staged.py"])
+def test_staged_gives_up_and_begins_again(edge: EdgeServer, run: RunExample, name: str) -> None:
+    example = run(name, "5x20", "1")
+    for _ in range(2):
+        example.wait_for("connected: .*")
+        edge.drop_connections()
+        example.wait_for("attempt 1 is skipped, after: .+")
+        example.wait_for("disconnected: gave up after 1 attempt: .+")
+        example.write("")
+    example.wait_for("connected: .*")
+    edge.close_connections(4009, "Member connections terminated")
+    example.wait_for("failed: Member connections terminated")
+    example.end_input()
+    assert example.wait() == 0
+
+
 def test_bad_arguments(run: RunExample) -> None:
-    for name in ("subscribe", "presence", "signin", "authorizer", "threads", "queue", "epoll", "libuv"):
+    for name in ("subscribe", "presence", "signin", "authorizer", "threads", "queue", "epoll", "libuv", "staged"):
         example = run(name)
         example.wait_for(f"usage: {name} .*")
         assert example.wait() == 2

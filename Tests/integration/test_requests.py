@@ -175,7 +175,7 @@ def test_reconnect_waits_for_leave(server: ScriptedServer, asking: ScriptClient)
 def test_refused_attempts_are_counted_and_planned_again(server: ScriptedServer, asking: ScriptClient) -> None:
     for attempt in (1, 2, 3):
         asking.do("refuse", asked_for_leave(asking, attempt)["request"], 0, "metered line")
-        assert asking.wait_for("connecting_in", attempt=attempt)["delay_ms"] <= 100
+        assert asking.wait_for("connecting_in", attempt=attempt + 1)["delay_ms"] <= 100
     question = asked_for_leave(asking, 4)
     assert asking.statistic("attempts_refused") == 3
     assert asking.statistic("attempts") == 1  # none of them reached for the network

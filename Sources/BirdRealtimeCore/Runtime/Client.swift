@@ -10,6 +10,7 @@ package final class Client: @unchecked Sendable {
     /// Calls waiting for the reactor before BIRD_ERR_FULL.
     private static let commandsMax = 262_144
 
+    /// Those of its creation; what may change since then is in `currentOptions`.
     package let options: ClientOptions
     let edge: Edge
     let route: Route
@@ -31,6 +32,9 @@ package final class Client: @unchecked Sendable {
     private var isFinished = false
     private var connectionIDText = ""
     private var memberIDText = ""
+    private var changedOptions: ClientOptions
+    /// Why no connection will come by itself, unless the program wants none.
+    private var ending: Fault?
     let book: BindingBook
     private var driverIsAttached = false
     /// Calls of connect that the driver has not carried out yet: until then a state of old says nothing.
@@ -86,6 +90,7 @@ package final class Client: @unchecked Sendable {
             )
         }
         self.options = options
+        changedOptions = options
         switch options.delivery {
         case .queue: queue = options.queue
         case .thread:
@@ -125,6 +130,8 @@ package final class Client: @unchecked Sendable {
 
     package var connectionID: String { lock.withLock { connectionIDText } }
     package var memberID: String { lock.withLock { memberIDText } }
+    /// With what `set` has changed.
+    package var currentOptions: ClientOptions { lock.withLock { changedOptions } }
 
     /// The end has begun: nothing more is delivered.
     @inline(__always)
@@ -133,10 +140,11 @@ package final class Client: @unchecked Sendable {
 
     package static let closedFault = Fault(BIRD_ERR_CLOSED, .argument, field: "client", "The client has been closed.")
 
-    /// From the driver.
-    func mirror(state: ConnectionState, connectionID: String) {
+    /// From the driver. `ending`: why no connection will come by itself, unless the program wants none.
+    func mirror(state: ConnectionState, connectionID: String, ending: Fault? = nil) {
         lock.withLock {
             connectionIDText = connectionID
+            self.ending = ending
             stateValue.store(state.rawValue, ordering: .releasing)
             lock.signalAll()
         }
@@ -170,6 +178,40 @@ package final class Client: @unchecked Sendable {
         guard !isClosed else { throw Self.closedFault }
         try startReactor()
         try post(.input(.disconnect))
+    }
+
+    package func retryNow() throws(Fault) {
+        guard !isClosed else { throw Self.closedFault }
+        try requireRoom()
+        try post(.input(.retryNow))
+    }
+
+    /// Changes an option of the living client.
+    package func set(_ key: String, _ value: String) throws(Fault) {
+        try change(key) { (options) throws(Fault) in try options.set(key, value) }
+    }
+
+    package func set(_ key: String, _ value: Int64) throws(Fault) {
+        try change(key) { (options) throws(Fault) in try options.set(key, value) }
+    }
+
+    /// The change has its place among the other calls, and what is asked after it shows it.
+    private func change(_ key: String, _ set: (inout ClientOptions) throws(Fault) -> Void) throws(Fault) {
+        guard !isClosed else { throw Self.closedFault }
+        guard try Option.named(key).isLive else {
+            throw Fault(
+                BIRD_ERR_STATE, .argument, field: key,
+                "Option \(key) is fixed when the client is created: set it on the options before.")
+        }
+        try requireRoom()
+        try lock.withLock { () throws(Fault) in
+            var changed = changedOptions
+            try set(&changed)
+            if changed.session != changedOptions.session {
+                try postLocked(.input(.configure(changed.session)))
+            }
+            changedOptions = changed
+        }
     }
 
     /// The counted reference of a name (Bird protocol 8).
@@ -281,13 +323,11 @@ package final class Client: @unchecked Sendable {
     package func wait(for wanted: ConnectionState, timeoutMs: Int64) throws(Fault) {
         guard birdlinux_callback_depth() == 0 else { throw Self.inCallback }
         let reached = waitUntil(timeoutMs) {
-            isClosed || (connectsWaiting == 0 && (state == wanted || state == .failed))
+            isClosed || (connectsWaiting == 0 && (state == wanted || ending != nil))
         }
         if state == wanted { return }
         if isClosed { throw Self.closedFault }
-        if state == .failed {
-            throw Fault(BIRD_ERR_REFUSED, .connection, field: "state", "The edge refused the connection.")
-        }
+        if let ending = lock.withLock({ ending }) { throw ending }
         if !reached { throw Self.timeout("The client is \(state), not yet \(wanted).") }
     }
 

@@ -245,7 +245,7 @@ final class Driver {
         case .attemptRefused: client.counters.attemptsRefused.add(1)
         case .emit(let event):
             if case .state(let change) = event {
-                client.mirror(state: change.current, connectionID: change.connectionID)
+                client.mirror(state: change.current, connectionID: change.connectionID, ending: change.ending)
                 if change.current == .connected { client.counters.connects.add(1) }
             }
             if case .completed = event { client.promised.wrappingSubtract(1, ordering: .relaxed) }

@@ -25,6 +25,8 @@ package struct Option: Sendable {
     package let isLive: Bool
     package let purpose: StaticString
     package let storage: Storage
+    /// What about a text is not acceptable, where `accepts` leaves that open.
+    let detail: (@Sendable (String) -> String)?
 
     package enum Storage: Sendable {
         /// `write` is false for a text that is not acceptable.
@@ -35,7 +37,8 @@ package struct Option: Sendable {
 
     private init(
         _ key: StaticString, _ group: Group, unit: StaticString = "", default defaultText: StaticString,
-        accepts: StaticString = "", isLive: Bool, _ purpose: StaticString, _ storage: Storage
+        accepts: StaticString = "", isLive: Bool, _ purpose: StaticString, _ storage: Storage,
+        detail: (@Sendable (String) -> String)? = nil
     ) {
         self.key = key
         self.group = group
@@ -45,6 +48,7 @@ package struct Option: Sendable {
         self.isLive = isLive
         self.purpose = purpose
         self.storage = storage
+        self.detail = detail
     }
 }
 
@@ -55,13 +59,14 @@ extension Option {
     static func text(
         _ key: StaticString, _ group: Group, unit: StaticString = "", default defaultText: StaticString = "",
         accepts: StaticString, isLive: Bool = false, _ purpose: StaticString,
+        detail: (@Sendable (String) -> String)? = nil,
         write: @escaping @Sendable (inout ClientOptions, String) -> Bool
     ) -> Option {
         Option(
             key, group, unit: unit, default: defaultText, accepts: accepts, isLive: isLive, purpose,
             .text { options, value in
                 !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) && write(&options, value)
-            })
+            }, detail: detail)
     }
 
     /// A text that is judged when the client is made, together with the other options.
@@ -141,7 +146,9 @@ extension Option {
     func set(_ options: inout ClientOptions, _ value: String) throws(Fault) {
         switch storage {
         case .text(let write):
-            guard write(&options, value) else { throw unacceptable("must be \(accepts)") }
+            guard write(&options, value) else {
+                throw unacceptable("must be \(accepts)\(detail.map { "; \($0(value))" } ?? "")")
+            }
         case .flag(let write):
             switch value {
             case "1", "true": write(&options, true)

@@ -98,23 +98,58 @@ extension Option {
             "An edge that stops in the middle of a message: it must be complete this long after its first byte."),
 
         // MARK: Liveness and reconnects
+        .text(
+            "preset", .reconnect, default: "default", accepts: "\"default\" or \"staged\"", isLive: true,
+            "Settings that belong together, which later ones override. staged, as XMPP clients do: reconnect staged with the default reconnect_stages, activity_timeout_ms 20000, pong_timeout_ms 10000, pong_misses_max 2. default: these as they are when nothing is set."
+        ) { options, value in
+            Preset(rawValue: value)?.apply(to: &options.session) != nil
+        },
         .number(
-            "activity_timeout_ms", .reconnect, unit: "ms", day, \.session.activityTimeoutMs,
+            "activity_timeout_ms", .reconnect, unit: "ms", day, isLive: true, \.session.activityTimeoutMs,
             "Connections that die without a word: after so much silence a ping is sent. Unset: the edge's value, 120000 until it names one; the edge's is used too if it is smaller."
         ),
         .time(
-            "pong_timeout_ms", .reconnect, default: "30000", \.session.pongTimeoutMs,
-            "Silence after a ping before the connection counts as dead and the next attempt begins."),
-        .time(
-            "backoff_base_ms", .reconnect, default: "1000", \.session.backoffBaseMs,
-            "Keeps many clients from coming back at once: the first wait is drawn between 0 and this, and each failed attempt doubles it."
+            "pong_timeout_ms", .reconnect, default: "30000", isLive: true, \.session.pongTimeoutMs,
+            "Silence after a ping before it counts as missed."),
+        .number(
+            "pong_misses_max", .reconnect, unit: "pings", default: "1", 1...100, isLive: true,
+            \.session.pongMissesMax,
+            "Links that lose packets: pings missed in a row, each sent as soon as the one before is missed, before the connection counts as dead and the next attempt begins."
+        ),
+        .choice(
+            "reconnect", .reconnect, default: "jitter", accepts: "\"jitter\", \"fixed\" or \"staged\"",
+            isLive: true, \.session.reconnect,
+            "How long to wait before each attempt. jitter: drawn from windows that double, so that many clients do not come back in step; fixed: reconnect_delay_ms; staged: reconnect_stages."
         ),
         .time(
-            "backoff_max_ms", .reconnect, default: "30000", \.session.backoffMaxMs,
+            "backoff_base_ms", .reconnect, default: "1000", isLive: true, \.session.backoffBaseMs,
+            "Keeps many clients from coming back at once: the first wait of jitter is drawn between 0 and this, and each failed attempt doubles it. Authorizers that fail are asked again in the same way."
+        ),
+        .time(
+            "backoff_max_ms", .reconnect, default: "30000", isLive: true, \.session.backoffMaxMs,
             "The longest wait that is drawn: how soon clients are back after a long outage."),
+        .time(
+            "reconnect_delay_ms", .reconnect, default: "3000", isLive: true, \.session.reconnectDelayMs,
+            "The wait of reconnect fixed."),
+        .text(
+            "reconnect_stages", .reconnect, unit: "attempts x ms", default: "5x3000,5x9000,5x15000",
+            accepts: "stages of attempts x milliseconds, such as 5x3000,5x9000 (at most 16, with 1000 attempts in all)",
+            isLive: true,
+            "The waits of reconnect staged, for people who wait in front of a screen: soon at first, then patient. After the last stage the schedule begins again.",
+            detail: ReconnectStages.problem
+        ) { options, value in
+            guard let stages = try? ReconnectStages(value) else { return false }
+            options.session.reconnectStages = stages
+            return true
+        },
+        .number(
+            "reconnect_attempts_max", .reconnect, unit: "attempts", default: "0", 0...1_000_000, isLive: true,
+            \.session.reconnectAttemptsMax,
+            "For programs that would rather ask their user: attempts in a row, made or refused, that are in vain before the client gives up until it is told to connect. 0: never."
+        ),
         .flag(
-            "flap_guard", .reconnect, default: "1", \.session.hasFlapGuard,
-            "Slows reconnects of connections that keep dying young, whatever their close code says."),
+            "flap_guard", .reconnect, default: "1", isLive: true, \.session.hasFlapGuard,
+            "Slows reconnects of connections that keep dying young, whatever their close code and the policy say."),
         .flag(
             "may_reconnect", .reconnect, default: "0", \.session.asksBeforeReconnect,
             "For programs that know when it makes no sense: they are asked by a request record before each planned attempt; no answer for 1 s is a yes."

@@ -406,7 +406,8 @@ final class RecordSink {
     }
 
     private static func stateContent(_ kind: Int32, _ change: StateChange) -> Content {
-        Content(
+        let policy = change.policy?.rawValue ?? ""
+        return Content(
             kind: kind,
             detail: { chunk in
                 chunk.reserveDetail(
@@ -415,8 +416,9 @@ final class RecordSink {
                         current: change.current.rawValue, close_code: change.closeCode, attempt: change.attempt,
                         reason: change.reason, delay_ms: change.delayMs,
                         reason_text: chunk.copyString(change.reasonText).pointer,
-                        connection_id: chunk.copyString(change.connectionID).pointer))
-            }, detailStringBytes: change.reasonText.utf8.count + change.connectionID.utf8.count)
+                        connection_id: chunk.copyString(change.connectionID).pointer,
+                        policy: chunk.copyString(policy).pointer))
+            }, detailStringBytes: change.reasonText.utf8.count + change.connectionID.utf8.count + policy.utf8.count)
     }
 
     private static func failure(_ kind: Int32, _ fault: Fault) -> Content {

@@ -1,14 +1,49 @@
-/// How long to wait before the next attempt (Bird protocol 7.1 and 7.3): full jitter, the bands of close codes, and the
-/// guard against connections that keep dying young.
+/// How long to wait before the next attempt, and when to give up (Bird protocol 7.1, 7.3 and 24.2): the policy, the bands of
+/// close codes, and the guard against connections that keep dying young.
 struct Backoff: Sendable {
-    /// Grows with every planned attempt, back to 0 with a handshake or the program's own disconnect.
-    private(set) var exponent = 0
+    /// What the end of a connection or attempt asks for, under every policy.
+    enum Band: Equatable, Sendable {
+        /// 4200-4299, and ends that say nothing against the edge.
+        case atOnce
+        /// 4100-4199.
+        case overCapacity
+        case policy
+
+        init(closeCode: UInt16) {
+            switch closeCode {
+            case 4200...4299: self = .atOnce
+            case 4100...4199: self = .overCapacity
+            default: self = .policy
+            }
+        }
+    }
+
+    /// What the program may change.
+    private struct Rules: Equatable, Sendable {
+        var policy: ReconnectPolicy
+        var fixedMs: Int64
+        var stages: ReconnectStages
+        var attemptsMax: Int
+        var baseMs: Int64
+        var maxMs: Int64
+        var hasFlapGuard: Bool
+
+        init(_ configuration: SessionConfiguration) {
+            policy = configuration.reconnect
+            fixedMs = configuration.reconnectDelayMs
+            stages = configuration.reconnectStages
+            attemptsMax = configuration.reconnectAttemptsMax
+            baseMs = configuration.backoffBaseMs
+            maxMs = configuration.backoffMaxMs
+            hasFlapGuard = configuration.hasFlapGuard
+        }
+    }
+
+    /// Planned attempts that have begun, or were refused, since the schedule began.
+    private(set) var attempts = 0
     /// Connections in a row that lasted less than `shortLifeMs`.
     private(set) var shortLives = 0
-
-    private let baseMs: Int64
-    private let maxMs: Int64
-    private let hasFlapGuard: Bool
+    private var rules: Rules
 
     static let shortLifeMs: Int64 = 5_000
     private static let overCapacityFloorMs: Int64 = 1_000
@@ -17,17 +52,28 @@ struct Backoff: Sendable {
     private static let flapMaxMs: Int64 = 30_000
 
     init(_ configuration: SessionConfiguration) {
-        baseMs = configuration.backoffBaseMs
-        maxMs = configuration.backoffMaxMs
-        hasFlapGuard = configuration.hasFlapGuard
+        rules = Rules(configuration)
     }
+
+    var policy: ReconnectPolicy { rules.policy }
+
+    /// False: nothing is different.
+    mutating func configure(_ configuration: SessionConfiguration) -> Bool {
+        let changed = Rules(configuration)
+        defer { rules = changed }
+        return rules != changed
+    }
+
+    /// As many planned attempts as the program wants were in vain.
+    var isExhausted: Bool { rules.attemptsMax > 0 && attempts >= rules.attemptsMax }
 
     mutating func attemptBegan() {
-        exponent += 1
+        attempts += 1
     }
 
-    mutating func handshakeCame() {
-        exponent = 0
+    /// A handshake came, or the program itself connects: the schedule begins again.
+    mutating func restart() {
+        attempts = 0
     }
 
     mutating func connectionEnded(afterMs lifeMs: Int64) {
@@ -35,29 +81,38 @@ struct Backoff: Sendable {
     }
 
     mutating func reset() {
-        exponent = 0
+        attempts = 0
         shortLives = 0
     }
 
-    /// `closeCode` 0: there was none.
-    func delayMs(closeCode: UInt16, atOnce: Bool, _ random: inout SplitMix64) -> Int64 {
-        let delayMs: Int64 =
-            switch closeCode {
-            case _ where atOnce: 0
-            case 4200...4299: 0
-            case 4100...4199: min(maxMs, Self.overCapacityFloorMs + jitterMs(exponent, &random))
-            default: jitterMs(exponent, &random)
+    /// From the end of the attempt or connection before.
+    func delayMs(_ band: Band, _ random: inout SplitMix64) -> Int64 {
+        let delayMs =
+            switch band {
+            case .atOnce: 0 as Int64
+            case .overCapacity where rules.policy == .jitter:
+                min(rules.maxMs, Self.overCapacityFloorMs + jitterMs(attempts, &random))
+            case .overCapacity: max(Self.overCapacityFloorMs, policyMs(&random))
+            case .policy: policyMs(&random)
             }
         return max(delayMs, guardMs(&random))
     }
 
+    private func policyMs(_ random: inout SplitMix64) -> Int64 {
+        switch rules.policy {
+        case .jitter: jitterMs(attempts, &random)
+        case .fixed: rules.fixedMs
+        case .staged: rules.stages.delayMs(attempts)
+        }
+    }
+
     /// Uniform between 0 and the window of this exponent.
     func jitterMs(_ exponent: Int, _ random: inout SplitMix64) -> Int64 {
-        Int64.random(in: 0...Self.windowMs(baseMs, exponent, maxMs), using: &random)
+        Int64.random(in: 0...Self.windowMs(rules.baseMs, exponent, rules.maxMs), using: &random)
     }
 
     private func guardMs(_ random: inout SplitMix64) -> Int64 {
-        guard hasFlapGuard, shortLives > Self.shortLivesFree else { return 0 }
+        guard rules.hasFlapGuard, shortLives > Self.shortLivesFree else { return 0 }
         let windowMs = Self.windowMs(Self.flapBaseMs, shortLives - Self.shortLivesFree - 1, Self.flapMaxMs)
         return Int64.random(in: windowMs / 2...windowMs, using: &random)
     }

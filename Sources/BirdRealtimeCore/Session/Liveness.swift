@@ -14,28 +14,48 @@ struct Liveness: Sendable {
     private var isPongAwaited = false
     private var hasHeard = false
     private var lastPing = Instant(milliseconds: 0)
-    private var pongDue = Instant(milliseconds: 0)
+    /// Pings in a row without an answer.
+    private var misses = 0
     /// The last value that any handshake supplied; it outlives the connection.
     private var serverTimeoutMs: Int64?
-    private let ownTimeoutMs: Int64?
-    private let pongTimeoutMs: Int64
+    private var rules: Rules
+
+    /// What the program may change.
+    private struct Rules: Equatable, Sendable {
+        var ownTimeoutMs: Int64?
+        var pongTimeoutMs: Int64
+        var missesMax: Int
+
+        init(_ configuration: SessionConfiguration, _ dialect: Dialect) {
+            ownTimeoutMs =
+                switch dialect.activityTimeoutRule {
+                case .serverOverrides: configuration.activityTimeoutMs
+                case .smallerWins: configuration.activityTimeoutMs ?? Liveness.defaultTimeoutMs
+                }
+            pongTimeoutMs = configuration.pongTimeoutMs
+            missesMax = configuration.pongMissesMax
+        }
+    }
 
     private static let defaultTimeoutMs: Int64 = 120_000
     private static let serverTimeoutMinMs: Int64 = 1_000
     private static let serverTimeoutMaxMs: Int64 = 86_400_000
 
     init(_ configuration: SessionConfiguration, _ dialect: Dialect) {
-        ownTimeoutMs =
-            switch dialect.activityTimeoutRule {
-            case .serverOverrides: configuration.activityTimeoutMs
-            case .smallerWins: configuration.activityTimeoutMs ?? Self.defaultTimeoutMs
-            }
-        pongTimeoutMs = configuration.pongTimeoutMs
+        rules = Rules(configuration, dialect)
+    }
+
+    /// What has changed holds for the silence and the ping of now too: `due` comes at once.
+    mutating func configure(_ configuration: SessionConfiguration, _ dialect: Dialect, _ now: Instant) {
+        let changed = Rules(configuration, dialect)
+        guard changed != rules else { return }
+        rules = changed
+        due = now
     }
 
     /// The program's own value counts only if it set one, and only if it is smaller than the server's.
     var activityTimeoutMs: Int64 {
-        switch (serverTimeoutMs, ownTimeoutMs) {
+        switch (serverTimeoutMs, rules.ownTimeoutMs) {
         case (let server?, let own?): min(server, own)
         case (let server?, nil): server
         case (nil, let own?): own
@@ -61,6 +81,7 @@ struct Liveness: Sendable {
         note(now)
         isWatching = true
         isPongAwaited = false
+        misses = 0
         due = now + activityTimeoutMs
     }
 
@@ -68,27 +89,37 @@ struct Liveness: Sendable {
         isWatching = false
     }
 
-    /// A ping was not answered in time.
+    /// The next check would find as many pings unanswered as the program allows.
     func isDead(_ now: Instant) -> Bool {
-        isWatching && isPongAwaited && !hasHeard && pongDue <= now
+        isWatching && isUnanswered && pongDue <= now && misses + 1 >= rules.missesMax
     }
 
+    /// An edge is dead `activityTimeoutMs` and so many times `pongTimeoutMs` as pings may be missed after its last byte.
     mutating func check(_ now: Instant) -> Verdict {
         guard isWatching, due <= now else { return .nothing }
         if isDead(now) { return .dead }
-        if isPongAwaited, !hasHeard {
-            due = pongDue
-            return .nothing
+        if isUnanswered {
+            guard pongDue <= now else {
+                due = nextLook(now)
+                return .nothing
+            }
+            misses += 1
+        } else {
+            misses = 0
+            isPongAwaited = false
+            due = lastInbound + activityTimeoutMs
+            guard due <= now else { return .nothing }
         }
-        isPongAwaited = false
-        due = lastInbound + activityTimeoutMs
-        guard due <= now else { return .nothing }
         isPongAwaited = true
         hasHeard = false
         lastPing = now
-        pongDue = now + pongTimeoutMs
-        // Looks at the earliest moment at which an answer to this ping could make the next one due.
-        due = min(now + activityTimeoutMs, pongDue)
+        due = nextLook(now)
         return .ping
     }
+
+    private var isUnanswered: Bool { isPongAwaited && !hasHeard }
+    private var pongDue: Instant { lastPing + rules.pongTimeoutMs }
+
+    /// At the earliest moment at which an answer to the last ping could make the next one due.
+    private func nextLook(_ now: Instant) -> Instant { min(now + activityTimeoutMs, pongDue) }
 }

@@ -15,7 +15,7 @@ package struct Session: ~Copyable, Sendable {
     /// answer is missed: what went on for months would fill the memory of a program that has stopped. `.timer` is due at its end.
     package var isStalled = false
 
-    let configuration: SessionConfiguration
+    private(set) var configuration: SessionConfiguration
     let dialect: Dialect
     let memberChannel: ChannelReference
 
@@ -24,7 +24,7 @@ package struct Session: ~Copyable, Sendable {
     var transportOpenedAt: Instant?
     /// What the transport was doing when last heard of, for the error of an attempt that takes too long.
     var transportStep = ""
-    /// Attempts since the last handshake.
+    /// Attempts since the last handshake or the program's own call.
     var attempts: Int32 = 0
     var handshakeDue: Instant?
     /// While the state is unavailable.
@@ -113,6 +113,7 @@ package struct Session: ~Copyable, Sendable {
         case .connect: connect(&turn)
         case .disconnect: disconnect(&turn)
         case .retryNow: retryNow(&turn)
+        case .configure(let changed): configure(changed, &turn)
         case .subscribe(let name, let channel, let operation): subscribe(name, channel, operation, &turn)
         case .unsubscribe(let channel): unsubscribe(channel, &turn)
         case .trigger(let channel, let event, let data): trigger(channel, event, data, &turn)
@@ -136,12 +137,27 @@ package struct Session: ~Copyable, Sendable {
         }
     }
 
-    private mutating func timer(_ turn: inout Turn) {
+    /// The rules of reconnects and of the keep-alive change at once, for what is planned and for the ping that waits for its answer.
+    /// What else is different holds from its next use on.
+    private mutating func configure(_ changed: SessionConfiguration, _ turn: inout Turn) {
+        configuration = changed
+        if backoff.configure(changed) {
+            planAnew(&turn)
+        }
+        liveness.configure(changed, dialect, turn.now)
+        checkLiveness(&turn)
+    }
+
+    private mutating func checkLiveness(_ turn: inout Turn) {
         switch liveness.check(turn.now) {
         case .nothing: break
         case .ping: send(OutboundMessage.ping(dialect: dialect), &turn)
         case .dead: livenessFailed(&turn)
         }
+    }
+
+    private mutating func timer(_ turn: inout Turn) {
+        checkLiveness(&turn)
         if let due = handshakeDue, due <= turn.now {
             handshakeMissing(&turn)
         }

@@ -7,14 +7,20 @@ extension Session {
     mutating func connect(_ turn: inout Turn) {
         switch state {
         case .connecting, .connected: return
-        case .unavailable: reconnect(&turn)
-        case .initialized, .disconnected, .failed: open("connect was called", &turn)
+        case .initialized, .unavailable, .disconnected, .failed: begin("connect was called", &turn)
         }
     }
 
     mutating func retryNow(_ turn: inout Turn) {
         guard state == .unavailable else { return }
-        reconnect(&turn)
+        begin("retry now was called", &turn)
+    }
+
+    /// An attempt that the program wants is the first of a new schedule. The flap guard goes on counting.
+    private mutating func begin(_ text: String, _ turn: inout Turn) {
+        attempts = 0
+        backoff.restart()
+        open(text, &turn)
     }
 
     mutating func disconnect(_ turn: inout Turn) {
@@ -22,13 +28,18 @@ extension Session {
         if let transport {
             turn.effects.append(.close(transport, code: 1000, reason: "client disconnect", abandon: false))
         }
-        backoff.reset()
-        attempts = 0
-        reportedFailure = nil
+        forgetAttempts()
         leave(
             to: .disconnected, reason: BIRD_OK, "disconnect was called", closeCode: 0,
             operations: Fault(BIRD_ERR_STATE, .connection, "The connection was ended by disconnect before the answer."),
             &turn)
+    }
+
+    /// A later connect begins as the first did.
+    mutating func forgetAttempts() {
+        attempts = 0
+        reportedFailure = nil
+        backoff.reset()
     }
 
     // MARK: - Attempts
@@ -63,7 +74,7 @@ extension Session {
         handshakeDue = nil
         attempts = 0
         reportedFailure = nil
-        backoff.handshakeCame()
+        backoff.restart()
         change(to: .connected, reason: BIRD_OK, "the handshake came", closeCode: 0, delayMs: -1, &turn)
         beginEverything(&turn)
     }
@@ -105,19 +116,21 @@ extension Session {
             let fault = Fault(
                 BIRD_ERR_LOST, .connection, "The edge closed the connection with code \(code)\(detail)",
                 code: Int32(code), isRetriable: true)
-            retry(after: fault, band: code, &turn)
+            retry(after: fault, Backoff.Band(closeCode: code), &turn)
         case .failed(let fault):
             report(fault, &turn)
-            retry(after: fault, atOnce: fault.status == BIRD_ERR_SIZE, &turn)
+            retry(after: fault, fault.status == BIRD_ERR_SIZE ? .atOnce : .policy, &turn)
         }
     }
 
     mutating func livenessFailed(_ turn: inout Turn) {
         abandonTransport(code: 4200, "activity timeout", &turn)
+        let misses = configuration.pongMissesMax
+        let pings = misses == 1 ? "a ping for" : "\(misses) pings in a row, each for"
         let fault = Fault(
             BIRD_ERR_TIMEOUT, .connection, field: "pong_timeout_ms",
-            "The edge has not answered a ping for \(configuration.pongTimeoutMs) ms.", isRetriable: true)
-        retry(after: fault, atOnce: true, &turn)
+            "The edge has not answered \(pings) \(configuration.pongTimeoutMs) ms.", isRetriable: true)
+        retry(after: fault, .atOnce, &turn)
     }
 
     mutating func handshakeMissing(_ turn: inout Turn) {
@@ -129,7 +142,7 @@ extension Session {
             BIRD_ERR_TIMEOUT, .connection, field: step.isEmpty ? "connect_timeout_ms" : step,
             "No handshake from the edge within \(configuration.connectTimeoutMs) ms.\(detail)", isRetriable: true)
         report(fault, &turn)
-        retry(after: fault, &turn)
+        retry(after: fault, .policy, &turn)
     }
 
     private mutating func abandonTransport(code: UInt16?, _ reason: String, _ turn: inout Turn) {
@@ -149,15 +162,15 @@ extension Session {
         turn.emit(.error(fault))
     }
 
-    /// `band`: the close code of the edge, 0 if it sent none.
-    private mutating func retry(
-        after fault: Fault, band: UInt16 = 0, atOnce: Bool = false, _ turn: inout Turn
-    ) {
+    private mutating func retry(after fault: Fault, _ band: Backoff.Band, _ turn: inout Turn) {
         if let transportOpenedAt {
             backoff.connectionEnded(afterMs: turn.now - transportOpenedAt)
         }
-        let delayMs = backoff.delayMs(closeCode: band, atOnce: atOnce, &turn.random)
-        planAttempt(after: fault, delayMs: delayMs, &turn)
+        guard !backoff.isExhausted else {
+            giveUp(after: fault, &turn)
+            return
+        }
+        let delayMs = planAttempt(after: fault, band, &turn)
         leave(
             to: .unavailable, reason: fault.status, fault.message, closeCode: fault.code, delayMs: delayMs,
             operations: nil, &turn)
@@ -166,7 +179,7 @@ extension Session {
     // MARK: - Leaving a connection
 
     /// `operations`: how subscribe operations end; nil keeps them waiting for the next connection.
-    private mutating func leave(
+    mutating func leave(
         to next: ConnectionState, reason: Int32, _ text: String, closeCode: Int32, delayMs: Int64 = -1,
         operations: Fault?, _ turn: inout Turn
     ) {
@@ -178,11 +191,12 @@ extension Session {
         if next != .unavailable {
             dropPlan(&turn)
         }
-        let change = change(to: next, reason: reason, text, closeCode: closeCode, delayMs: delayMs, &turn)
+        var change = change(to: next, reason: reason, text, closeCode: closeCode, delayMs: delayMs, &turn)
         if next == .unavailable {
             if wasConnected {
                 turn.emit(.connectionLost)
             }
+            change.attempt &+= 1
             turn.emit(.connectingIn(change))
         }
         departures.removeAll()
@@ -200,7 +214,7 @@ extension Session {
     ) -> StateChange {
         let change = StateChange(
             previous: state, current: next, reason: reason, reasonText: text, closeCode: closeCode, attempt: attempts,
-            delayMs: delayMs, connectionID: connectionID)
+            delayMs: delayMs, policy: delayMs < 0 ? nil : backoff.policy, connectionID: connectionID)
         state = next
         turn.emit(.state(change))
         return change

@@ -13,15 +13,23 @@ struct PlannedAttempt: Sendable {
     var permission: Permission
     /// Why it is needed.
     var cause: Fault
+    /// When what came before it ended: the delay counts from there.
+    var since: Instant
+    /// What the delay came from; nil: the program's own word.
+    var band: Backoff.Band?
 }
 
-/// From the plan to the next attempt, which the program may put off or refuse (option may_reconnect).
+/// From the plan to the next attempt, which the program may put off or refuse (option may_reconnect), and the end of trying.
 extension Session {
     private static var consentDelayMs: Int64 { 1_000 }
 
-    mutating func planAttempt(after cause: Fault, delayMs: Int64, _ turn: inout Turn) {
+    /// What came before it ends now. Gives the delay.
+    mutating func planAttempt(after cause: Fault, _ band: Backoff.Band, _ turn: inout Turn) -> Int64 {
+        let delayMs = backoff.delayMs(band, &turn.random)
         planned = PlannedAttempt(
-            due: turn.now + delayMs, permission: configuration.asksBeforeReconnect ? .needed : .given, cause: cause)
+            due: turn.now + delayMs, permission: configuration.asksBeforeReconnect ? .needed : .given, cause: cause,
+            since: turn.now, band: band)
+        return delayMs
     }
 
     /// Nothing is planned any more; an open question is withdrawn.
@@ -32,6 +40,20 @@ extension Session {
         planned = nil
     }
 
+    /// The rules are other ones: the plan is made anew, as if they had held when what came before it ended.
+    mutating func planAnew(_ turn: inout Turn) {
+        guard var plan = planned else { return }
+        guard !backoff.isExhausted else {
+            giveUp(after: plan.cause, &turn)
+            return
+        }
+        if case .asked = plan.permission { return }
+        guard let band = plan.band else { return }
+        plan.due = max(plan.since + backoff.delayMs(band, &turn.random), turn.now)
+        planned = plan
+        tellPlan("the options of reconnects were changed", delayMs: plan.due - turn.now, &turn)
+    }
+
     mutating func attemptDue(_ plan: PlannedAttempt, _ turn: inout Turn) {
         guard plan.permission == .needed else {
             reconnect(&turn)
@@ -39,7 +61,8 @@ extension Session {
         }
         let question = ReconnectQuestion(
             id: nextQuestion(), attempt: attempts &+ 1, cause: plan.cause, deadline: turn.now + Self.consentDelayMs)
-        planned = PlannedAttempt(due: question.deadline, permission: .asked(question.id), cause: plan.cause)
+        planned?.due = question.deadline
+        planned?.permission = .asked(question.id)
         turn.effects.append(.askReconnect(question))
     }
 
@@ -47,18 +70,24 @@ extension Session {
         guard let plan = planned, plan.permission == .asked(id) else { return }
         switch answer {
         case .proceed(let delayMs):
-            planned = PlannedAttempt(due: turn.now + delayMs, permission: .given, cause: plan.cause)
+            planned?.due = turn.now + delayMs
+            planned?.permission = .given
+            planned?.band = nil
             if delayMs == 0 {
                 reconnect(&turn)
             } else {
                 tellPlan("the program set the delay", delayMs: delayMs, &turn)
             }
         case .refuse(let message):
+            planned = nil
             attempts &+= 1
             backoff.attemptBegan()
             turn.effects.append(.attemptRefused)
-            let delayMs = backoff.delayMs(closeCode: 0, atOnce: false, &turn.random)
-            planAttempt(after: plan.cause, delayMs: delayMs, &turn)
+            guard !backoff.isExhausted else {
+                giveUp(after: plan.cause, &turn)
+                return
+            }
+            let delayMs = planAttempt(after: plan.cause, .policy, &turn)
             tellPlan("the program refused the attempt: \(message)", delayMs: delayMs, &turn)
         }
     }
@@ -69,11 +98,25 @@ extension Session {
         open("reconnecting", &turn)
     }
 
+    /// Option reconnect_attempts_max. Only the program's connect begins again.
+    mutating func giveUp(after cause: Fault, _ turn: inout Turn) {
+        var fault = cause
+        fault.status = BIRD_ERR_GAVE_UP
+        fault.field = "reconnect_attempts_max"
+        let plural = backoff.attempts == 1 ? "" : "s"
+        fault.message = "gave up after \(backoff.attempts) attempt\(plural): \(cause.message)"
+        fault.isRetriable = false
+        turn.emit(.error(fault))
+        leave(
+            to: .disconnected, reason: fault.status, fault.message, closeCode: fault.code, operations: fault, &turn)
+        forgetAttempts()
+    }
+
     private func tellPlan(_ text: String, delayMs: Int64, _ turn: inout Turn) {
         turn.emit(
             .connectingIn(
                 StateChange(
                     previous: state, current: state, reason: BIRD_OK, reasonText: text, closeCode: 0,
-                    attempt: attempts, delayMs: delayMs, connectionID: "")))
+                    attempt: attempts &+ 1, delayMs: delayMs, policy: backoff.policy, connectionID: "")))
     }
 }

@@ -1,3 +1,5 @@
+import CBirdRealtimeABI
+
 /// A point on a clock that never steps and counts suspended time (CLOCK_BOOTTIME), in milliseconds.
 package struct Instant: Comparable, Hashable, Sendable {
     package var milliseconds: Int64
@@ -135,7 +137,10 @@ package struct InboundMessage: Equatable, Sendable {
 package enum SessionInput: Equatable, Sendable {
     case connect
     case disconnect
+    /// Acts while an attempt is planned; needs no permission.
     case retryNow
+    /// Other settings for what may change during a session's life (see `Session.configure`).
+    indirect case configure(SessionConfiguration)
     /// `operation` 0: no completion wanted. A name already held is the same wish again and `channel` must be the same.
     case subscribe(name: String, channel: ChannelReference, operation: UInt64)
     case unsubscribe(ChannelReference)
@@ -161,12 +166,24 @@ package struct StateChange: Equatable, Sendable {
     package var reason: Int32
     package var reasonText: String
     package var closeCode: Int32
-    /// Attempts since the last handshake.
+    /// Attempts since the last handshake or the program's own call; of `connectingIn`: the number of the planned one.
     package var attempt: Int32
     /// Until the next attempt; -1 when none is planned.
     package var delayMs: Int64
+    /// In force when an attempt is planned, else nil.
+    package var policy: ReconnectPolicy?
     /// "" unless connected.
     package var connectionID: String
+
+    /// Why no connection will come by itself, nil if one may or the program wants none.
+    var ending: Fault? {
+        switch current {
+        case .failed: Fault(BIRD_ERR_REFUSED, .connection, field: "state", reasonText, code: closeCode)
+        case .disconnected where reason != BIRD_OK:
+            Fault(reason, .connection, field: "state", reasonText, code: closeCode)
+        default: nil
+        }
+    }
 }
 
 package struct Member: Equatable, Sendable {
@@ -234,6 +251,12 @@ package struct SessionConfiguration: Equatable, Sendable {
     /// nil: not set by the program, the server's value (or 120 s) holds.
     package var activityTimeoutMs: Int64?
     package var pongTimeoutMs: Int64 = 30_000
+    package var pongMissesMax = 1
+    package var reconnect = ReconnectPolicy.jitter
+    package var reconnectDelayMs: Int64 = 3_000
+    package var reconnectStages = ReconnectStages.initial
+    /// 0: no limit.
+    package var reconnectAttemptsMax = 0
     package var backoffBaseMs: Int64 = 1_000
     package var backoffMaxMs: Int64 = 30_000
     package var hasFlapGuard = true

@@ -142,6 +142,124 @@ import Testing
         }
     }
 
+    // MARK: - Misses (Bird protocol 24.4)
+
+    private func staged() -> SessionDriver {
+        SessionDriver { Preset.staged.apply(to: &$0) }
+    }
+
+    @Test("a ping that is not answered is sent again at once, and so many misses are the end")
+    func misses() {
+        var driver = staged()
+        driver.connect(activityTimeout: "120")
+        _ = driver.take()
+        driver.advance(19_999)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(9_999)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(9_999)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(
+            driver.take() == [
+                "close 1 4200 activity timeout abandoned", "state connected unavailable", "lost", "connecting in",
+                "state unavailable connecting", "open 2",
+            ])
+        let lost = driver.changes.first { $0.current == .unavailable }
+        #expect(lost?.reasonText == "The edge has not answered 2 pings in a row, each for 10000 ms.")
+        #expect((lost?.delayMs, lost?.reason) == (0, BIRD_ERR_TIMEOUT))
+    }
+
+    @Test(
+        "a dead link is declared exactly interval + misses x deadline after its last byte, whenever that came",
+        arguments: [
+            (20_000, 10_000, 2), (120_000, 30_000, 1), (20_000, 10_000, 5), (1_000, 30_000, 1), (1_000, 7_300, 3),
+            (5_000, 5_000, 2),
+        ] as [(Int64, Int64, Int)])
+    func window(intervalMs: Int64, deadlineMs: Int64, misses: Int) {
+        let windowMs = intervalMs + Int64(misses) * deadlineMs
+        // The last byte comes at any moment of the first pings' life.
+        for step in 0...60 as ClosedRange<Int64> {
+            var driver = SessionDriver {
+                $0.activityTimeoutMs = intervalMs
+                $0.pongTimeoutMs = deadlineMs
+                $0.pongMissesMax = misses
+            }
+            driver.connect(activityTimeout: "86400")
+            driver.advance(step * (windowMs - 1) / 60)
+            driver.session.noteInbound(now: driver.now)
+            driver.advance(windowMs - 1)
+            #expect(driver.session.state == .connected, "byte \(step)")
+            driver.advance(1)
+            #expect(driver.session.state == .connecting, "byte \(step)")
+        }
+    }
+
+    @Test("any inbound byte forgets the misses, and no ping is sent too often")
+    func aByteForgetsMisses() {
+        var driver = staged()
+        driver.connect(activityTimeout: "120")
+        for _ in 0..<10 {
+            _ = driver.take()
+            driver.advance(39_999)
+            #expect(driver.take() == ["send ping", "send ping"])
+            driver.session.noteInbound(now: driver.now)
+        }
+        #expect(driver.session.state == .connected)
+    }
+
+    @Test func aLatePongOfTheFirstPingIsLife() {
+        var driver = staged()
+        driver.connect(activityTimeout: "120")
+        driver.advance(31_000)
+        _ = driver.take()
+        driver.edge("bird:pong")
+        driver.advance(19_999)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(19_999)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(1)
+        #expect(driver.take("close").count == 1)
+    }
+
+    @Test func missesAreThoseOfOneConnection() {
+        var driver = staged()
+        driver.connect(activityTimeout: "120")
+        driver.advance(35_000)
+        driver.drop()
+        driver.advanceToDeadline()
+        driver.handshake("2.2")
+        _ = driver.take()
+        driver.advance(39_999)
+        #expect(driver.take() == ["send ping", "send ping"])
+        driver.advance(1)
+        #expect(driver.take("close").count == 1)
+    }
+
+    @Test func aPausedReaderMissesNothing() {
+        var driver = staged()
+        driver.connect(activityTimeout: "120")
+        _ = driver.take()
+        for _ in 0..<20 {
+            driver.session.noteUnread()
+            driver.advance(19_999)
+            #expect(driver.take() == [])
+            driver.advance(1)
+            #expect(driver.take() == ["send ping"])
+        }
+        driver.advance(19_999)
+        #expect(driver.take() == ["send ping"])
+        let end = driver.now + 1
+        let isDead = [driver.session.isEdgeDead(driver.now), driver.session.isEdgeDead(end)]
+        #expect(isDead == [false, true], "the second miss decides")
+    }
+
     @Test func liveCheckCountsForTheFlapGuard() {
         var driver = SessionDriver { $0.pongTimeoutMs = 500 }
         driver.connect(activityTimeout: "1")

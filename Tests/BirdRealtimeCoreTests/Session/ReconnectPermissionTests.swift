@@ -69,7 +69,7 @@ import Testing
             return
         }
         #expect((plan.previous, plan.current) == (.unavailable, .unavailable))
-        #expect((plan.delayMs, plan.reason, plan.attempt) == (40_000, BIRD_OK, 0))
+        #expect((plan.delayMs, plan.reason, plan.attempt) == (40_000, BIRD_OK, 1))
         driver.advance(39_999)
         #expect(driver.take() == [])
         driver.advance(1)
@@ -91,7 +91,7 @@ import Testing
             return
         }
         #expect(plan.reasonText.contains("the line is metered"))
-        #expect((plan.reason, plan.attempt) == (BIRD_OK, 1))
+        #expect((plan.reason, plan.attempt) == (BIRD_OK, 2))
         #expect((0...2_000).contains(plan.delayMs))
         driver.advance(plan.delayMs)
         #expect(driver.take() == ["ask 2 for attempt 2"])

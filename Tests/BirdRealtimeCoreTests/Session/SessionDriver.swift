@@ -68,6 +68,13 @@ struct SessionDriver: ~Copyable {
         now = now + ms
     }
 
+    /// Other settings from now on, as the program has them changed.
+    mutating func configure(_ change: (inout SessionConfiguration) -> Void) {
+        var configuration = session.configuration
+        change(&configuration)
+        input(.configure(configuration))
+    }
+
     mutating func handshake(_ id: String = "1.1", activityTimeout: String? = nil) {
         input(.transportOpened(transport))
         let timeout = activityTimeout.map { ",\"activity_timeout\":\($0)" } ?? ""
@@ -160,6 +167,12 @@ struct SessionDriver: ~Copyable {
         }
     }
 
+    /// The last plan told.
+    var plan: StateChange? {
+        for case .emit(.connectingIn(let plan)) in effects.reversed() { return plan }
+        return nil
+    }
+
     func route(_ name: String) -> UInt64 {
         var name = name
         return name.withUTF8 { session.route(UnsafeRawBufferPointer($0)).bits }
@@ -174,6 +187,7 @@ struct SessionDriver: ~Copyable {
         case .connect: "connect"
         case .disconnect: "disconnect"
         case .retryNow: "retry now"
+        case .configure: "configure"
         case .timer: "timer"
         case .subscribe(let name, let channel, let operation):
             "subscribe \(name) as \(channel.bits) operation \(operation)"

@@ -15,7 +15,7 @@ final class SimulatedClient {
     let number: Int
     let memberID: String
     private var session: Session
-    private let configuration: SessionConfiguration
+    private var configuration: SessionConfiguration
     private var random: SplitMix64
     private unowned let world: World
     /// How much the client's clock is ahead of the world's: it jumps.
@@ -49,6 +49,13 @@ final class SimulatedClient {
     private var isTerminal = false
     private var lastSignOfLife: Int64 = 0
     private var attemptBegan: Int64 = 0
+    /// Attempts since the last handshake or own call, and those among them that the session planned by itself.
+    private var attempts: Int32 = 0
+    private var plannedInVain = 0
+    /// When the planned attempt begins at the earliest.
+    private var plannedFor: Int64 = 0
+    private var isOwnCall = false
+    private var optionsChanged: Int64 = 0
     private var pastTransports: [TransportID] = []
     /// Subscribe frames of this connection by channel and the errors heard before the first; how many of them have been left.
     private var subscribeFrames: [String: (count: Int, errorsHeard: Int)] = [:]
@@ -67,6 +74,7 @@ final class SimulatedClient {
         configuration.hasMemberAuthorizer = true
         configuration.authorizationsInFlightMax = number % 2 == 0 ? 8 : 2
         configuration.asksBeforeReconnect = number % 3 == 0
+        configuration.reconnect = ReconnectPolicy.allCases[number % ReconnectPolicy.allCases.count]
         self.configuration = configuration
         session = Session(configuration: configuration, memberChannel: Self.memberChannel, seed: world.seed)
     }
@@ -85,7 +93,9 @@ final class SimulatedClient {
     // MARK: - The application
 
     func callSomething() throws {
-        switch Int.random(in: 0..<24, using: &world.random) {
+        switch Int.random(in: 0..<26, using: &world.random) {
+        case 24, 25:
+            try changeOptions()
         case 0..<3 where !wantsConnection, 0:
             try connect()
         case 1:
@@ -121,14 +131,34 @@ final class SimulatedClient {
     /// A call of the program's own needs no permission.
     private func dial(_ input: SessionInput) throws {
         agreesToDial = .min
+        if mirrorState == .unavailable || (input == .connect && transport == nil) {
+            attempts = 0
+            plannedInVain = 0
+        }
+        isOwnCall = true
         try handle(input)
+        isOwnCall = false
         agreesToDial = .max
         try require(openReconnect == nil, "asks about an attempt that the application has called for")
     }
 
     private func disconnect() throws {
         wantsConnection = false
+        attempts = 0
         try handle(.disconnect)
+    }
+
+    private func changeOptions() throws {
+        configuration.reconnect = world.pick(ReconnectPolicy.allCases) ?? .jitter
+        configuration.reconnectDelayMs = world.pick([1, 3_000, 20_000]) ?? 1
+        configuration.reconnectStages = try ReconnectStages(world.pick(["5x3000,5x9000,5x15000", "1x1,2x400"]) ?? "")
+        configuration.reconnectAttemptsMax = world.pick([0, 0, 2, 6]) ?? 0
+        configuration.hasFlapGuard = !world.happens(onceIn: 3)
+        configuration.activityTimeoutMs = world.pick([nil, 4_000, 60_000]) ?? nil
+        (configuration.pongTimeoutMs, configuration.pongMissesMax) =
+            world.pick([(30_000, 1), (10_000, 2), (2_000, 5)]) ?? (30_000, 1)
+        optionsChanged = now
+        try handle(.configure(configuration))
     }
 
     private func subscribe(_ name: String) throws {
@@ -290,6 +320,7 @@ final class SimulatedClient {
         clockOffset += ms
         noteLife()
         attemptBegan += ms
+        optionsChanged += ms
     }
 
     /// What an old transport or a made-up one says has no effect at all.
@@ -368,6 +399,8 @@ final class SimulatedClient {
             world.askApplication(self, question.id)
         case .attemptRefused:
             refusals += 1
+            attempts += 1
+            plannedInVain += 1
         case .withdraw(let id) where id == openReconnect:
             openReconnect = nil
         case .withdraw(let id):
@@ -397,6 +430,7 @@ final class SimulatedClient {
         try require(!isTerminal && wantsConnection, "dials though nobody asked")
         try require(
             !configuration.asksBeforeReconnect || now >= agreesToDial, "dials though the application may refuse")
+        try require(isOwnCall || now >= plannedFor, "dials \(plannedFor - now) ms before it said that it would")
         agreesToDial = .max
         lastTransport = id.number
         transport = id
@@ -436,6 +470,7 @@ final class SimulatedClient {
         case .state(let change):
             try require(change.previous == mirrorState && change.current != mirrorState, "a state change is lost")
             try require(!isTerminal || change.current != .connecting, "a terminal state is left")
+            try follow(change)
             mirrorState = change.current
             isTerminal = change.current == .failed || change.current == .disconnected
             if change.current == .connected {
@@ -474,9 +509,32 @@ final class SimulatedClient {
             }
         case .connectionLost:
             try require(!world.isSettled, "loses a connection on which nothing is wrong")
-        case .connectingIn, .signedIn, .signinFailed:
+        case .connectingIn(let plan):
+            try require(mirrorState == .unavailable && plan.delayMs >= 0, "announces an attempt that is not planned")
+            try require(plan.attempt == attempts + 1, "announces attempt \(plan.attempt), \(attempts) have been")
+            try require(plan.policy == configuration.reconnect, "announces \(String(describing: plan.policy))")
+            plannedFor = now + plan.delayMs
+        case .signedIn, .signinFailed:
             break
         }
+    }
+
+    /// Counts attempts as an application would.
+    private func follow(_ change: StateChange) throws {
+        switch change.current {
+        case .connecting:
+            attempts += 1
+            plannedInVain += isOwnCall ? 0 : 1
+        case .connected:
+            attempts = 0
+            plannedInVain = 0
+        case .disconnected where change.reason == BIRD_ERR_GAVE_UP:
+            let limit = configuration.reconnectAttemptsMax
+            try require(limit > 0 && plannedInVain >= limit, "gives up after \(plannedInVain) attempts of \(limit)")
+        case .initialized, .unavailable, .disconnected, .failed:
+            break
+        }
+        try require(change.attempt == attempts, "says attempt \(change.attempt), it is \(attempts)")
     }
 
     /// The confirmation of a subscription that has been left since is none. Once there was an error, which may
@@ -526,9 +584,14 @@ final class SimulatedClient {
         try require(
             mirrorState != .connecting || now <= attemptBegan + configuration.connectTimeoutMs,
             "an attempt lasts longer than its deadline")
-        let patienceMs = Int64(ModelEdge.activityTimeoutSeconds) * 1_000 + configuration.pongTimeoutMs
+        let intervalMs = min(Int64(ModelEdge.activityTimeoutSeconds) * 1_000, configuration.activityTimeoutMs ?? .max)
+        let patienceMs = Int64(configuration.pongMissesMax) * configuration.pongTimeoutMs
         try require(
-            mirrorState != .connected || now <= lastSignOfLife + patienceMs, "a silent connection is kept")
+            mirrorState != .connected || now <= max(lastSignOfLife + intervalMs, optionsChanged) + patienceMs,
+            "a silent connection is kept")
+        try require(
+            mirrorState != .unavailable || configuration.reconnectAttemptsMax == 0
+                || plannedInVain < configuration.reconnectAttemptsMax, "goes on though it should give up")
     }
 
     private func require(_ condition: Bool, _ message: @autoclosure () -> String) throws {

@@ -32,7 +32,7 @@ final class World {
     }
 
     static let chaosMs: Int64 = 120_000
-    /// A dead link is noticed (activity 20 s and pong 30 s), redialled (flap guard and backoff 30 s), channels are authorized
+    /// A dead link is noticed (activity 20 s and pongs 30 s), redialled (flap guard and backoff 30 s), channels are authorized
     /// (Retry-After and backoff 90 s, 10 s for an answer that never comes) and subscribed (30 s for one that never comes, twice).
     static let healingMs: Int64 = 360_000
 

@@ -3,7 +3,8 @@
  *   consume=drain|dispatch|thread        how its records are taken: two ways to empty a queue, or the library's pool
  *
  * Commands, one a line; every one is answered by {"reply": COMMAND, "status": ...}:
- *   connect | disconnect | destroy | close MS | flush MS | wait STATE MS | storm THREADS
+ *   connect | disconnect | retry_now | configure KEY VALUE
+ *   destroy | close MS | flush MS | wait STATE MS | storm THREADS
  *   subscribe CHANNEL TAG | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin TAG FLAGS
  *   grant REQUEST AUTH [MEMBER_DATA] | headers REQUEST NAME VALUE | proceed REQUEST MS | refuse REQUEST RETRIABLE MESSAGE
  *   crowd COUNT WS_HOST                  COUNT more clients, "#" in WS_HOST being the number of each; destroy ends them too
@@ -289,6 +290,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return bird_client_connect(client, error);
     } else if (strcmp(command, "disconnect") == 0) {
         return bird_client_disconnect(client);
+    } else if (strcmp(command, "retry_now") == 0) {
+        return bird_client_retry_now(client);
     } else if (strcmp(command, "destroy") == 0) {
         return destroy();
     } else if (strcmp(command, "state") == 0) {
@@ -320,6 +323,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return bird_client_unbind(client, *binding_numbered(first));
     } else if (rest == NULL) {
         give_up("unknown command, or an argument is missing");
+    } else if (strcmp(command, "configure") == 0) {
+        return bird_client_set(client, first, rest, error);
     } else if (strcmp(command, "crowd") == 0) {
         return gather(atoi(first), rest, error);
     } else if (strcmp(command, "bind") == 0) {

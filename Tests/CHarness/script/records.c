@@ -34,6 +34,7 @@ static void print_state(const bird_state_change *change) {
     json_string("reason_text", change->reason_text);
     json_number("delay_ms", change->delay_ms);
     json_string("connection_id", change->connection_id);
+    json_string("policy", change->policy);
 }
 
 static void print_subscription(const bird_subscription *subscription) {

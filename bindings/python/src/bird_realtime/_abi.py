@@ -44,6 +44,7 @@ BIRD_ERR_PROXY = -37
 BIRD_ERR_UPGRADE = -38
 BIRD_ERR_PROTOCOL = -39
 BIRD_ERR_SERVER = -40
+BIRD_ERR_GAVE_UP = -42
 
 BIRD_AREA_ARGUMENT = 1
 BIRD_AREA_CONNECTION = 2
@@ -158,6 +159,7 @@ class StateChangeDetail(ctypes.Structure):
         ("delay_ms", c_int64),
         ("reason_text", c_char_p),
         ("connection_id", c_char_p),
+        ("policy", c_char_p),
     )
 
 
@@ -317,6 +319,9 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_client_destroy": (_status, _handle),
     "bird_client_connect": (_status, _handle, _error),
     "bird_client_disconnect": (_status, _handle),
+    "bird_client_retry_now": (_status, _handle),
+    "bird_client_set": (_status, _handle, c_char_p, c_char_p, _error),
+    "bird_client_set_int": (_status, _handle, c_char_p, c_int64, _error),
     "bird_client_wait": (_status, _handle, c_int32, c_int64),
     "bird_client_flush": (_status, _handle, c_int64),
     "bird_client_close": (_status, _handle, c_int64),

@@ -67,10 +67,7 @@ class Native:
         self, settings: c_void_p, app_key: str, options: Mapping[str, Value], auth_headers: Mapping[str, str]
     ) -> None:
         for key, value in {"app_key": app_key, **options}.items():
-            if isinstance(value, int):
-                self.call("bird_options_set_int", settings, key.encode(), value)
-            else:
-                self.call("bird_options_set", settings, key.encode(), text_argument(value, key))
+            self._set("bird_options_set", settings, key, value)
         for name, value in auth_headers.items():
             self.call(
                 "bird_options_set_auth_header",
@@ -78,6 +75,15 @@ class Native:
                 text_argument(name, "auth_headers"),
                 text_argument(value, "auth_headers"),
             )
+
+    def _set(self, function: str, handle: c_void_p, key: str, value: Value) -> None:
+        if isinstance(value, int):
+            self.call(f"{function}_int", handle, key.encode(), value)
+        else:
+            self.call(function, handle, key.encode(), text_argument(value, key))
+
+    def change(self, key: str, value: Value) -> None:
+        self._set("bird_client_set", self.client, key, value)
 
     @property
     def is_forked(self) -> bool:

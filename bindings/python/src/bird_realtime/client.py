@@ -113,9 +113,25 @@ class BirdRealtime(GloballyBindable):
         self.connection._expect_disconnect()
         self._native.check(self._native.lib.bird_client_disconnect(self._native.client))
 
+    def retry_now(self) -> None:
+        """Begins the attempt that is planned now, without asking ``may_reconnect``; the schedule of the attempts after
+        it begins again. No effect unless the state is unavailable."""
+        self._check_usable()
+        self._native.check(self._native.lib.bird_client_retry_now(self._native.client))
+
+    def configure(self, **options: Unpack[_options.Options]) -> None:
+        """Changes options of the living client, one after the other: those of reconnects and of the keep-alive. An
+        attempt that is planned is planned anew, from the end of the one before, and a ping that is due or waits for
+        its answer follows at once. InvalidState names an option that is fixed when the client is created."""
+        values = _options.checked(options)
+        self._check_usable()
+        for key, value in values.items():
+            self._native.change(key, value)
+
     def wait_until(self, state: str, timeout: float | None = None) -> None:
         """Waits until the connection is, or has meanwhile been, in this state and its handlers have run. TimedOut
-        after timeout seconds; ConnectionFailed if the edge refuses the connection and another state was asked for."""
+        after timeout seconds; ConnectionFailed if the edge refuses the connection, GaveUp if the client gives up
+        (``reconnect_attempts_max``), and another state was asked for."""
         if state not in STATES:
             raise InvalidArgument(f"no state {state!r}; there are {', '.join(sorted(STATES))}", field="state")
         seen: list[object] = []
@@ -228,11 +244,12 @@ class BirdRealtime(GloballyBindable):
 
     def events(self, timeout: float | None = None) -> EventStream:
         """The application events of all channels from now on, in a for loop; with a timeout it ends after that many
-        seconds without one. Raises ConnectionFailed if the edge refuses the connection."""
+        seconds without one. Raises ConnectionFailed if the edge refuses the connection, GaveUp if the client does."""
         return EventStream(self, self, timeout, self._is_over, self._ended)
 
     def run_forever(self) -> None:
-        """Runs handlers on the calling thread until the client is closed. ConnectionFailed: the edge refused it."""
+        """Runs handlers on the calling thread until the client is closed. ConnectionFailed: the edge refused it.
+        GaveUp: the client gave up."""
         try:
             self._delivery.pause_thread()
             self._wait(self._is_over, None)
@@ -285,7 +302,7 @@ class BirdRealtime(GloballyBindable):
         return self._delivery.wait_for(is_done, timeout)
 
     def _is_over(self) -> bool:
-        """Nothing more can come: closed, or refused by the edge and told so."""
+        """Nothing more can come: closed, or refused by the edge or given up and told so."""
         return self._is_closed or self.connection._has_failed
 
     def _ended(self) -> BirdRealtimeError | None:

@@ -7,7 +7,7 @@ from typing import Callable
 
 from . import _abi
 from .bindings import Bindable
-from .errors import BirdRealtimeError, ConnectionFailed, InvalidArgument
+from .errors import BirdRealtimeError, InvalidArgument, class_of
 from .events import StateChange
 
 STATES = frozenset(_abi.STATE_NAMES.values())
@@ -19,6 +19,8 @@ EVENTS = STATES | {
     "signed_in",
     "signin_error",
 }
+#: states that only a call of the program's ends
+ENDED = frozenset({"failed", "disconnected"})
 
 
 class Connection(Bindable):
@@ -38,7 +40,8 @@ class Connection(Bindable):
         super().__init__(lock, check_process)
         self._live_state = state
         self._live_connection_id = connection_id
-        #: why the edge refused the connection, None unless the state is failed
+        #: why no connection will come by itself: the edge refused it (state failed) or the client gave up (state
+        #: disconnected); None otherwise
         self.error: BirdRealtimeError | None = None
         #: the last state that handlers have been told
         self._told_state = "initialized"
@@ -50,8 +53,8 @@ class Connection(Bindable):
 
     @property
     def _has_failed(self) -> bool:
-        """True if the edge refused the connection and handlers have been told."""
-        return self._told_state == "failed" and self.error is not None
+        """True if no connection will come by itself, though the program wants one, and handlers have been told."""
+        return self._told_state in ENDED and self.error is not None
 
     def _expect_connect(self) -> None:
         """An earlier refusal is over, though the record that says so is still to come."""
@@ -79,5 +82,6 @@ class Connection(Bindable):
 
     def _note(self, change: StateChange) -> None:
         self.error = None
-        if change.current == "failed":
-            self.error = ConnectionFailed(change.reason_text, status=change.reason, area="connection", code=change.code)
+        if change.current in ENDED and change.reason != _abi.BIRD_OK:
+            failure = class_of(change.reason)
+            self.error = failure(change.reason_text, status=change.reason, area="connection", code=change.code)

@@ -125,6 +125,12 @@ class ConnectionFailed(BirdRealtimeError):
     default_status = _abi.BIRD_ERR_CONNECT
 
 
+class GaveUp(ConnectionFailed):
+    """As many reconnects as ``reconnect_attempts_max`` were in vain. ``connect()`` begins anew."""
+
+    default_status = _abi.BIRD_ERR_GAVE_UP
+
+
 class EdgeError(BirdRealtimeError):
     """An error frame of the edge that names no channel."""
 
@@ -158,6 +164,7 @@ _CLASSES: dict[int, type[BirdRealtimeError]] = {
     _abi.BIRD_ERR_UPGRADE: ConnectionFailed,
     _abi.BIRD_ERR_PROTOCOL: ConnectionFailed,
     _abi.BIRD_ERR_SERVER: EdgeError,
+    _abi.BIRD_ERR_GAVE_UP: GaveUp,
 }
 
 

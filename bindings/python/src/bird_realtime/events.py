@@ -34,12 +34,14 @@ class StateChange(NamedTuple):
     reason_text: str
     #: WebSocket close code, None if there was none
     code: int | None
-    #: attempts since the last handshake
+    #: attempts since the last handshake or the program's own call; ``connecting_in``: the number of the planned one
     attempt: int
     #: seconds until the next attempt, None if none is planned
     delay: float | None
     #: None unless connected
     connection_id: str | None
+    #: option reconnect, when an attempt is planned, else None
+    policy: str | None = None
 
 
 class Event:

@@ -65,18 +65,37 @@ class Options(TypedDict, total=False):
     message_timeout_ms: Number
     """An edge that stops in the middle of a message: it must be complete this long after its first byte. (ms,
     default 60000)"""
+    preset: Text
+    """Settings that belong together, which later ones override. staged, as XMPP clients do: reconnect staged with
+    the default reconnect_stages, activity_timeout_ms 20000, pong_timeout_ms 10000, pong_misses_max 2. default:
+    these as they are when nothing is set. (default default, live)"""
     activity_timeout_ms: Number
     """Connections that die without a word: after so much silence a ping is sent. Unset: the edge's value, 120000
-    until it names one; the edge's is used too if it is smaller. (ms)"""
+    until it names one; the edge's is used too if it is smaller. (ms, live)"""
     pong_timeout_ms: Number
-    """Silence after a ping before the connection counts as dead and the next attempt begins. (ms, default 30000)"""
+    """Silence after a ping before it counts as missed. (ms, default 30000, live)"""
+    pong_misses_max: Number
+    """Links that lose packets: pings missed in a row, each sent as soon as the one before is missed, before the
+    connection counts as dead and the next attempt begins. (pings, default 1, live)"""
+    reconnect: Text
+    """How long to wait before each attempt. jitter: drawn from windows that double, so that many clients do not
+    come back in step; fixed: reconnect_delay_ms; staged: reconnect_stages. (default jitter, live)"""
     backoff_base_ms: Number
-    """Keeps many clients from coming back at once: the first wait is drawn between 0 and this, and each failed
-    attempt doubles it. (ms, default 1000)"""
+    """Keeps many clients from coming back at once: the first wait of jitter is drawn between 0 and this, and each
+    failed attempt doubles it. Authorizers that fail are asked again in the same way. (ms, default 1000, live)"""
     backoff_max_ms: Number
-    """The longest wait that is drawn: how soon clients are back after a long outage. (ms, default 30000)"""
+    """The longest wait that is drawn: how soon clients are back after a long outage. (ms, default 30000, live)"""
+    reconnect_delay_ms: Number
+    """The wait of reconnect fixed. (ms, default 3000, live)"""
+    reconnect_stages: Text
+    """The waits of reconnect staged, for people who wait in front of a screen: soon at first, then patient. After
+    the last stage the schedule begins again. (default 5x3000,5x9000,5x15000, live)"""
+    reconnect_attempts_max: Number
+    """For programs that would rather ask their user: attempts in a row, made or refused, that are in vain before
+    the client gives up until it is told to connect. 0: never. (attempts, default 0, live)"""
     flap_guard: Flag
-    """Slows reconnects of connections that keep dying young, whatever their close code says. (default 1)"""
+    """Slows reconnects of connections that keep dying young, whatever their close code and the policy say. (default
+    1, live)"""
     message_bytes_max: Number
     """Bounds what the edge can make this process allocate: a larger message closes the connection with 1009.
     (bytes, default 16777216)"""

@@ -285,4 +285,5 @@ def _state_change(address: int) -> StateChange:
         attempt=detail.attempt,
         delay=None if detail.delay_ms < 0 else detail.delay_ms / 1000,
         connection_id=_text(detail.connection_id) or None,
+        policy=_text(detail.policy) or None,
     )

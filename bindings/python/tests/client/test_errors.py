@@ -8,6 +8,7 @@ from bird_realtime import (
     BirdRealtimeError,
     Closed,
     ConnectionFailed,
+    GaveUp,
     InvalidArgument,
     QueueFull,
     TimedOut,
@@ -19,7 +20,7 @@ from bird_realtime import (
 def test_one_tree() -> None:
     exported = [getattr(bird_realtime, name) for name in bird_realtime.__all__]
     classes = [each for each in exported if isinstance(each, type) and issubclass(each, BaseException)]
-    assert len(classes) == 14
+    assert len(classes) == 15
     assert all(issubclass(each, BirdRealtimeError) for each in classes)
 
 
@@ -31,6 +32,7 @@ def test_one_tree() -> None:
         (_abi.BIRD_ERR_CLOSED, Closed),
         (_abi.BIRD_ERR_REFUSED, ConnectionFailed),
         (_abi.BIRD_ERR_AUTH, AuthorizationError),
+        (_abi.BIRD_ERR_GAVE_UP, GaveUp),
         (_abi.BIRD_ERR_HANDLE, BirdRealtimeError),
         (-987, BirdRealtimeError),
     ],

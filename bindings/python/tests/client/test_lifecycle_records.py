@@ -12,6 +12,7 @@ from bird_realtime import (
     BirdRealtimeError,
     Channel,
     ConnectionFailed,
+    GaveUp,
     InvalidArgument,
     Member,
     MemberEvent,
@@ -217,7 +218,7 @@ def test_states(bird: BirdRealtime) -> None:
     )
     batch.add(
         _abi.BIRD_RECORD_CONNECTING_IN,
-        detail=_abi.StateChangeDetail(previous=3, current=3, delay_ms=1_250, attempt=2),
+        detail=_abi.StateChangeDetail(previous=3, current=3, delay_ms=1_250, attempt=2, policy=b"staged"),
     )
     batch.state(_abi.BIRD_STATE_CONNECTING, _abi.BIRD_STATE_CONNECTED, connection_id=b"4242.1357")
     batch.state(77, 78)
@@ -225,9 +226,31 @@ def test_states(bird: BirdRealtime) -> None:
     lost = StateChange("connected", "unavailable", _abi.BIRD_ERR_LOST, "gone", 4200, 1, 1.25, None)
     assert seen[:2] == [("state_change", lost), ("unavailable", lost)]
     assert (seen[2][0], seen[2][1].delay, seen[2][1].attempt) == ("connecting_in", 1.25, 2)
+    assert (lost.policy, seen[2][1].policy) == (None, "staged")
     assert [event for event, _ in seen[3:5]] == ["state_change", "connected"]
     assert (seen[3][1].connection_id, seen[3][1].code, seen[3][1].delay) == ("4242.1357", None, None)
     assert (seen[5][1].previous, seen[5][1].current) == ("state 77", "state 78")
+
+
+def test_giving_up_is_kept_until_the_next_state(bird: BirdRealtime) -> None:
+    batch = BatchMaker()
+    batch.state(1, _abi.BIRD_STATE_DISCONNECTED, reason=_abi.BIRD_ERR_GAVE_UP, reason_text=b"gave up after 3 attempts")
+    deliver(bird, batch)
+    error = bird.connection.error
+    assert isinstance(error, GaveUp)
+    assert (error.code, error.message) == (None, "gave up after 3 attempts")
+    with pytest.raises(GaveUp):
+        bird.wait_until("connected", timeout=5)
+    with pytest.raises(GaveUp):
+        bird.run_forever()
+    batch = BatchMaker()
+    batch.state(_abi.BIRD_STATE_DISCONNECTED, _abi.BIRD_STATE_CONNECTING)
+    deliver(bird, batch)
+    assert bird.connection.error is None
+    batch = BatchMaker()
+    batch.state(_abi.BIRD_STATE_CONNECTING, _abi.BIRD_STATE_DISCONNECTED)
+    deliver(bird, batch)
+    assert bird.connection.error is None, "the program wanted it"
 
 
 def test_a_refusal_is_kept_until_the_next_state(bird: BirdRealtime) -> None:

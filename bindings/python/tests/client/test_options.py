@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bird_realtime import BirdRealtime, BirdRealtimeError, InvalidArgument, _abi
+from bird_realtime import BirdRealtime, BirdRealtimeError, Closed, InvalidArgument, InvalidState, _abi
 from bird_realtime.authorization import Hooks
 from bird_realtime.options import checked
 
@@ -71,6 +71,24 @@ def test_what_the_library_is_told(fake: FakeLibrary) -> None:
         b"authorization": b"Bearer x",
     }
     assert "bird_client_connect" not in {call[0] for call in fake.calls}
+
+
+def test_a_living_client_is_changed(fake: FakeLibrary) -> None:
+    with BirdRealtime("pk_test", region="us1") as bird:
+        bird.configure(reconnect="staged", reconnect_attempts_max=7, flap_guard=False, region=None)
+        told = [call[2:4] for call in fake.calls if call[0] in ("bird_client_set", "bird_client_set_int")]
+        assert told == [(b"reconnect", b"staged"), (b"reconnect_attempts_max", 7), (b"flap_guard", False)]
+        fake.statuses["bird_client_set"] = _abi.BIRD_ERR_STATE
+        with pytest.raises(InvalidState):
+            bird.configure(region="eu1")
+        wrong: Any = {"reconnects": "fixed"}
+        with pytest.raises(InvalidArgument, match="did you mean reconnect"):
+            bird.configure(**wrong)
+        bird.retry_now()
+        assert fake.calls[-1][0] == "bird_client_retry_now"
+    for call in (bird.retry_now, bird.configure):
+        with pytest.raises(Closed):
+            call()
 
 
 @pytest.mark.parametrize("key", ["pk\0x", "pk\ud800"])

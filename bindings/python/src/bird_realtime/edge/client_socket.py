@@ -79,7 +79,7 @@ class ClientSocket:
     def drop(self, *, reset: bool) -> None:
         """Ends the stream without a close frame, by RST or else by FIN; what is queued is lost."""
         raw = self._transport.get_extra_info("socket")
-        if reset and raw is not None:
+        if reset and raw is not None and raw.fileno() >= 0:  # not if the client has gone by itself
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
         self._transport.abort()
 
