@@ -50,17 +50,19 @@ def test_chat(edge: EdgeServer, run: Run) -> None:
 
 def test_headers(edge: EdgeServer, run: Run, tmp_path: Path) -> None:
     token_file = tmp_path / "token"
-    example = run("headers", edge.auth_endpoint, str(token_file), "private-ledger")
-    example.wait_for("connected")
-    token_file.write_text("m_7\n")  # it is asked for again where there was none
-    example.wait_for("token for /bird/auth")
-    example.wait_for("subscribed")
-    edge.publish("moved", ["private-ledger"], {"left": 4})
-    example.wait_for(r'moved \{"left": ?4\}')
+    example = run("headers", edge.auth_endpoint, str(token_file), "presence-lobby")
+    example.wait_for(f"no token for {edge.auth_endpoint} yet")
+    token_file.write_text("m_7\n")
+    example.wait_for(f"a token for {edge.auth_endpoint}")
+    example.wait_for("subscribed to presence-lobby")
+    edge.publish("moved", ["presence-lobby"], {"left": 4})
+    example.wait_for(r'presence-lobby: moved \{"left": ?4\}')
+    assert [channel.member_ids for channel in edge.channels()] == [("m_7",)]
+    token_file.write_text("m_8\n")
     edge.drop_connections()
     example.wait_for("unavailable")
-    example.wait_for("token for /bird/auth")
-    example.wait_for("subscribed")
+    example.wait_for("subscribed to presence-lobby")
+    assert [channel.member_ids for channel in edge.channels()] == [("m_8",)]
 
 
 def test_bad_arguments(run_swift: Run, run: Run) -> None:

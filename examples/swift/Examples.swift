@@ -14,7 +14,6 @@ struct Examples {
     private static let all: [String: (arguments: [String], run: Example)] = [
         "chat": (["AUTH_ENDPOINT", "MEMBER_AUTH_ENDPOINT", "TOKEN"], chat),
         "headers": (["AUTH_ENDPOINT", "TOKEN_FILE", "CHANNEL"], headers),
-        "staged": ([], staged),
     ]
 
     static func main() async throws {
@@ -58,6 +57,16 @@ func refusal(of bird: BirdRealtime) async {
     }
     if bird.connectionState == .failed { return }
     for await _ in life {}
+}
+
+/// Of stdin, read on a thread of their own.
+func lines() -> AsyncStream<String> {
+    AsyncStream { continuation in
+        Thread.detachNewThread {
+            while let line = readLine() { continuation.yield(line) }
+            continuation.finish()
+        }
+    }
 }
 
 /// Prints a line at once, whatever stdout is.
