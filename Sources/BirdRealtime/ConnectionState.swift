@@ -12,7 +12,7 @@ public enum ConnectionState: String, Sendable, CaseIterable {
     case connected
     /// The connection was lost, a reconnect is planned.
     case unavailable
-    /// `disconnect()` was called; nothing is planned.
+    /// `disconnect()` was called, or the client gave up; nothing is planned.
     case disconnected
     /// The edge refused the connection, or the options cannot be used; nothing is planned.
     case failed
@@ -46,6 +46,8 @@ public struct ConnectionChange: Sendable {
     public let attempt: Int
     /// Seconds until the next attempt, nil if none is planned.
     public let delay: TimeInterval?
+    /// How the attempt was planned: "jitter", "fixed" or "staged"; nil if none is planned.
+    public let policy: String?
     /// nil unless connected.
     public let connectionId: String?
 
@@ -56,6 +58,8 @@ public struct ConnectionChange: Sendable {
         closeCode = change.close_code == 0 ? nil : Int(change.close_code)
         attempt = Int(change.attempt)
         delay = change.delay_ms < 0 ? nil : TimeInterval(change.delay_ms) / 1_000
+        let policy = String(cString: change.policy)
+        self.policy = policy.isEmpty ? nil : policy
         let id = String(cString: change.connection_id)
         connectionId = id.isEmpty ? nil : id
     }

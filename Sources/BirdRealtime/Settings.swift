@@ -27,6 +27,10 @@ struct Settings {
         if let seconds { values.append((key, .number(milliseconds(seconds)))) }
     }
 
+    func apply(to client: Client) throws(Fault) {
+        try client.change(values.map(\.key)) { (options) throws(Fault) in try apply(to: &options) }
+    }
+
     func apply(to options: inout ClientOptions) throws(Fault) {
         for (key, value) in values {
             switch value {

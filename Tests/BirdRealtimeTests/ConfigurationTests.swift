@@ -22,6 +22,13 @@ struct ConfigurationTests {
         (.init(appKey: "pk", region: "us1", connectTimeout: .nan), "connect_timeout_ms"),
         (.init(appKey: "pk", region: "us1", connectTimeout: 1e300), "connect_timeout_ms"),
         (.init(appKey: "pk", region: "us1", proxy: "ftp://proxy"), "proxy"),
+        (.init(appKey: "pk", region: "us1", reconnect: .fixed(delay: 0)), "reconnect_delay_ms"),
+        (.init(appKey: "pk", region: "us1", reconnect: .jitter(base: .nan)), "backoff_base_ms"),
+        (.init(appKey: "pk", region: "us1", reconnect: .staged([])), "reconnect_stages"),
+        (.init(appKey: "pk", region: "us1", reconnect: .staged([.init(attempts: 0, delay: 1)])), "reconnect_stages"),
+        (.init(appKey: "pk", region: "us1", reconnectAttemptsMax: -1), "reconnect_attempts_max"),
+        (.init(appKey: "pk", region: "us1", keepAlive: .init(pongMissesMax: 0)), "pong_misses_max"),
+        (.init(appKey: "pk", region: "us1", settings: ["preset": "none"]), "preset"),
         (.init(appKey: "pk", region: "us1", settings: ["no_such_option": "1"]), "no_such_option"),
         (.init(appKey: "pk", region: "us1", settings: ["backoff_max_ms": "soon"]), "backoff_max_ms"),
     ]

@@ -11,6 +11,7 @@ import Synchronization
 ///
 ///     subscribe CHANNEL | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin | member
 ///     connect | disconnect | close | release | state | statistics | roster CHANNEL
+///     flush | retry | policy jitter|fixed|staged [SECONDS [ATTEMPTS_MAX]] | keep SECONDS PONG_SECONDS | set KEY VALUE
 ///     stream CHANNEL|* | drop CHANNEL|*                  makes a sequence of events (of the client: "*"), lets go of it
 ///     take CHANNEL|* COUNT [signin] | cancel CHANNEL|*   reads from it in a task, which also signs in; cancels that task
 ///     block | unblock                                    holds the delivery queue up
@@ -101,7 +102,7 @@ private final class Script {
             dispatchPrecondition(condition: .onQueue(queue))
             say("state \(previous) \(current)")
         }
-        bird.onConnectingIn { say("connecting in \($0.attempt) \($0.delay ?? -1)") }
+        bird.onConnectingIn { say("connecting in \($0.attempt) \($0.delay ?? -1) \($0.policy ?? "-")") }
         bird.onConnectionLost { say("lost") }
         bird.onError { say("error \($0.code ?? 0) \($0.message)") }
         bird.onSigninError { say("signin error \($0.message)") }
@@ -148,6 +149,17 @@ private final class Script {
                 gate.wait()
             }
         case "unblock": gate.signal()
+        case "flush":
+            try? bird.flush(timeout: 30)
+            say("flushed")
+        case "retry": bird.retryNow()
+        case "policy":
+            change { try bird.setReconnect(policy(words), attemptsMax: words.count > 3 ? Int(words[3]) : nil) }
+        case "keep":
+            change {
+                try bird.setKeepAlive(.init(activityTimeout: Double(first), pongTimeout: Double(words[2])))
+            }
+        case "set": change { try bird.set(first, words[2]) }
         case "stream": streams.open(first, bird)
         case "drop": streams.drop(first)
         case "take": streams.take(first, Int(words[2]) ?? 0, signingInTo: words.count > 3 ? bird : nil)
@@ -169,6 +181,24 @@ private final class Script {
             channel.bind(event) { say("\(name) \(event) \($0?.text ?? "-")") }
         }
         channel.bindGlobal { say("\(name) \($0) \($1?.text ?? "-")") }
+    }
+
+    private func change(_ body: () throws -> Void) {
+        do {
+            try body()
+            say("changed")
+        } catch {
+            say("not changed: \(error)")
+        }
+    }
+
+    private func policy(_ words: [String]) -> ReconnectPolicy {
+        let delay = words.count > 2 ? Double(words[2]) : nil
+        return switch words[1] {
+        case "fixed": .fixed(delay: delay)
+        case "staged": .staged(delay.map { [.init(attempts: 1, delay: $0), .init(attempts: 2, delay: 2 * $0)] })
+        default: .jitter(base: delay)
+        }
     }
 
     private func trigger(_ channel: Channel, _ words: [String]) {

@@ -85,16 +85,56 @@ def test_leave_to_reconnect(edge: EdgeServer, run: RunSwift) -> None:
     edge.close_connections(4201, "no pong")
     script.wait_for("asked reconnect 1 4201")
     script.write("grant reconnect skip")
-    script.wait_for("connecting in 1 .+")
+    script.wait_for("connecting in 2 .+ jitter")
     script.wait_for("asked reconnect 2 4201")
     script.write("grant reconnect 0.05")
-    script.wait_for("connecting in 1 0.05")
+    script.wait_for("connecting in 2 0.05 .*")
     script.wait_for("state connecting connected")
     script.write("statistics")
     script.wait_for(".* refused 1")
     edge.drop_connections()
     script.wait_for("asked reconnect 1 0")
     script.wait_for("state connecting connected")  # nobody has answered
+
+
+def test_policies_are_values_that_may_be_changed(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("reconnect=fixed", "reconnect_delay_ms=600000", "flap_guard=0")
+    script.wait_for("state connecting connected")
+    edge.drop_connections()
+    script.wait_for("connecting in 1 600.0 fixed")
+    script.write("policy staged 0.02 2")  # what is planned is planned anew, from the end of the attempt before
+    script.wait_for(r"connecting in 1 0\.0\d* staged")
+    script.wait_for("state connecting connected")
+    script.write("policy fixed 600")
+    script.write("flush")  # of commands, too
+    script.wait_for("flushed")
+    edge.drop_connections()
+    script.wait_for("connecting in 1 600.0 fixed")
+    script.write("retry")
+    script.wait_for("state connecting connected")
+    edge.fail_http("upgrade", status=503)
+    script.write("policy staged 0.02 2")
+    script.write("flush")
+    script.wait_for("flushed")
+    edge.drop_connections()
+    script.wait_for("connecting in 2 0.04 staged")
+    script.wait_for("state connecting disconnected")
+
+    script.write("policy fixed -1")
+    script.wait_for("not changed: .*reconnect_delay_ms.*")
+    script.write("set ws_host elsewhere")
+    script.wait_for("not changed: .*ws_host.*fixed when the client is created.*")
+    script.write("set no_such_option 1")
+    script.wait_for("not changed: .*no_such_option.*")
+
+
+def test_the_keep_alive_may_be_changed(edge: EdgeServer, run: RunSwift) -> None:
+    script = run()
+    script.wait_for("state connecting connected")
+    script.write("keep 0.05 30")
+    edge.wait_for_received("bird:ping", 2)
+    script.write("keep 0 30")
+    script.wait_for("not changed: .*activity_timeout_ms.*")
 
 
 def test_signin_throws_what_went_wrong(edge: EdgeServer, run: RunSwift) -> None:

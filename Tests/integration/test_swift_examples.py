@@ -65,6 +65,34 @@ def test_headers(edge: EdgeServer, run: Run, tmp_path: Path) -> None:
     assert [channel.member_ids for channel in edge.channels()] == [("m_8",)]
 
 
+def test_staged(edge: EdgeServer, run: Run) -> None:
+    example = run("staged", "0.04", "86400", "3")
+    example.wait_for("connected: .*")
+    edge.drop_connections()
+    example.wait_for("unavailable: .*")
+    example.wait_for("the connection is lost")
+    example.wait_for("attempt 1 in 0.04 s")
+    example.wait_for("attempt 1 is skipped, after: .+")
+    example.wait_for("attempt 2 in 86400.0 s")
+    example.write("")  # nobody waits for a day
+    example.wait_for("connected: .*")
+    example.end_input()
+    assert example.wait() == 0
+
+
+def test_staged_gives_up_and_begins_again(edge: EdgeServer, run: Run) -> None:
+    example = run("staged", "0.02", "0.02", "1")
+    for _ in range(2):
+        example.wait_for("connected: .*")
+        edge.drop_connections()
+        example.wait_for("attempt 1 is skipped, after: .+")
+        example.wait_for("disconnected: gave up after 1 attempt: .+")
+        example.write("")
+    example.wait_for("connected: .*")
+    example.end_input()
+    assert example.wait() == 0
+
+
 def test_bad_arguments(run_swift: Run, run: Run) -> None:
     for arguments in ([], ["chat"], ["no-such-example", "a", "b"]):
         example = run_swift("swift-example", *arguments)

@@ -14,6 +14,7 @@ struct Examples {
     private static let all: [String: (arguments: [String], run: Example)] = [
         "chat": (["AUTH_ENDPOINT", "MEMBER_AUTH_ENDPOINT", "TOKEN"], chat),
         "headers": (["AUTH_ENDPOINT", "TOKEN_FILE", "CHANNEL"], headers),
+        "staged": (["DELAY", "LONG_DELAY", "ATTEMPTS_MAX"], staged),
     ]
 
     static func main() async throws {

@@ -188,17 +188,17 @@ package final class Client: @unchecked Sendable {
 
     /// Changes an option of the living client.
     package func set(_ key: String, _ value: String) throws(Fault) {
-        try change(key) { (options) throws(Fault) in try options.set(key, value) }
+        try change([key]) { (options) throws(Fault) in try options.set(key, value) }
     }
 
     package func set(_ key: String, _ value: Int64) throws(Fault) {
-        try change(key) { (options) throws(Fault) in try options.set(key, value) }
+        try change([key]) { (options) throws(Fault) in try options.set(key, value) }
     }
 
-    /// The change has its place among the other calls, and what is asked after it shows it.
-    private func change(_ key: String, _ set: (inout ClientOptions) throws(Fault) -> Void) throws(Fault) {
+    /// Changes several options at once, or none. The change has its place among the other calls, and what is asked after it shows it.
+    package func change(_ keys: [String], _ set: (inout ClientOptions) throws(Fault) -> Void) throws(Fault) {
         guard !isClosed else { throw Self.closedFault }
-        guard try Option.named(key).isLive else {
+        for key in keys where try !Option.named(key).isLive {
             throw Fault(
                 BIRD_ERR_STATE, .argument, field: key,
                 "Option \(key) is fixed when the client is created: set it on the options before.")
