@@ -418,12 +418,13 @@ void bird_members_free(bird_members *members);
 
 /* --------------------------------------------------------------------------------------------------- bindings ------ */
 
-/* Handlers get what is delivered after the call: bind before bird_client_connect(), or look at bird_channel_state() after binding, so
-   as not to miss a success. binding may be NULL. */
+/* Handlers get what is delivered after the call. How things stand is told late as well, once and before anything else that the handler
+   gets: a handler that is bound to bird:subscription_succeeded or bird:subscription_error of a channel when that is how its subscription
+   stands gets the record again; an observer of BIRD_RECORD_WATCHLIST gets who is online now and who is offline. binding may be NULL. */
 /* Calls the handler for each record of the channel with this event name, application events and bird:subscription_succeeded,
    bird:subscription_error, bird:member_added, bird:member_removed and bird:connection_count alike; event NULL means every
-   application event. Handlers of one event run in this order: the channel's named ones and those for every event, then the
-   client's named ones and those for every event, each in order of binding. */
+   application event. Handlers of one event run in this order: the channel's named ones, the client's named ones, then those for every
+   event, the channel's and the client's, each in order of binding. */
 bird_status bird_channel_bind(bird_channel *channel, const char *event, bird_handler handler, void *user_data,
                               bird_destructor destructor, uint64_t *binding, bird_error **error);
 /* The same for every channel of the client. */
@@ -435,6 +436,13 @@ bird_status bird_client_observe(bird_client *client, uint64_t kinds, bird_handle
 /* Removes a binding or an observer of the client or of one of its channels. Never waits: at most one call that is already running ends
    after it. BIRD_ERR_ARGUMENT: no such binding (any more). */
 bird_status bird_client_unbind(bird_client *client, uint64_t binding);
+/* Removes the bindings of one event, event NULL: those for every application event; of a channel, or of the client for all its channels.
+   BIRD_OK also when there was none. Never waits, as above. */
+bird_status bird_channel_unbind_event(bird_channel *channel, const char *event);
+bird_status bird_client_unbind_event(bird_client *client, const char *event);
+/* Removes all bindings of a channel, or all of the client's for all its channels. Observers stay. */
+bird_status bird_channel_unbind_all(bird_channel *channel);
+bird_status bird_client_unbind_all(bird_client *client);
 /* The id that records with this event name carry in event_id from now on; for programs that drain and route by number. */
 bird_status bird_client_intern(bird_client *client, const char *event, uint32_t *event_id, bird_error **error);
 
@@ -454,6 +462,7 @@ bird_status bird_client_intern(bird_client *client, const char *event, uint32_t 
 #define BIRD_RECORD_SIGNED_IN 12         /* every successful signin; detail: bird_member, data: member_data   */
 #define BIRD_RECORD_CONNECTION_LOST 13   /* once per loss                                                     */
 #define BIRD_RECORD_CONNECTING_IN 14     /* an attempt is planned, or put off; detail: bird_state_change      */
+#define BIRD_RECORD_WATCHLIST 16         /* watched members came or went; detail: bird_watchlist              */
 
 #define BIRD_DATA_NONE 0   /* no data                                                                         */
 #define BIRD_DATA_STRING 1 /* a string with its one level of encoding undone; mostly JSON, see bird_data_is_json() */
@@ -510,6 +519,14 @@ typedef struct bird_member {
     uint32_t id_length;
     const char *id;
 } bird_member;
+
+/* Members of the watchlist that the signin carried: all of them after a signin, later those that change. The record's event is "online" or
+   "offline", its data the ids as a JSON array. */
+typedef struct bird_watchlist {
+    uint32_t struct_size;
+    uint32_t id_count;
+    const char *const *ids;
+} bird_watchlist;
 
 typedef struct bird_failure {
     uint32_t struct_size;
@@ -629,15 +646,16 @@ typedef struct bird_statistics {
     uint64_t frames_unroutable; /* events for channels not subscribed here                              */
     uint64_t bytes_sent;
     uint64_t messages_sent;
-    uint64_t client_events_lost; /* accepted by bird_channel_trigger, not written when the connection went */
-    uint64_t connects;           /* handshakes                                                           */
-    uint64_t attempts;           /* connections tried                                                    */
-    uint64_t authorizations;     /* authorizations asked for                                             */
-    uint64_t queue_records;      /* gauge: records not yet consumed                                      */
-    uint64_t queue_bytes;        /* gauge: their bytes                                                   */
-    uint64_t read_pauses;        /* times that reading paused for a slow consumer                        */
-    uint64_t attempts_refused;   /* planned attempts that the program refused (may_reconnect)            */
-    uint64_t events_dropped;     /* application events dropped (overflow)                                */
+    uint64_t client_events_lost;          /* accepted by bird_channel_trigger, not written when the connection went */
+    uint64_t connects;                    /* handshakes                                                           */
+    uint64_t attempts;                    /* connections tried                                                    */
+    uint64_t authorizations;              /* authorizations asked for                                             */
+    uint64_t queue_records;               /* gauge: records not yet consumed                                      */
+    uint64_t queue_bytes;                 /* gauge: their bytes                                                   */
+    uint64_t read_pauses;                 /* times that reading paused for a slow consumer                        */
+    uint64_t attempts_refused;            /* planned attempts that the program refused (may_reconnect)            */
+    uint64_t events_dropped;              /* application events dropped (overflow)                                */
+    uint64_t watchlist_entries_malformed; /* entries of watchlist frames that are none, or frames without any */
 } bird_statistics;
 
 bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);

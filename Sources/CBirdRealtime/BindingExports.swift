@@ -69,6 +69,34 @@ public func bird_client_unbind(_ client: OpaquePointer!, _ binding: UInt64) -> b
 }
 
 @c @implementation
+public func bird_channel_unbind_event(_ channel: OpaquePointer!, _ event: UnsafePointer<CChar>!) -> bird_status {
+    attempt { () throws(Fault) in
+        let channel = try CBirdRealtime.channel(channel)
+        try channel.client.unbind(optionalBytes(event, "event", malformed: BIRD_ERR_NAME), of: channel)
+    }
+}
+
+@c @implementation
+public func bird_client_unbind_event(_ client: OpaquePointer!, _ event: UnsafePointer<CChar>!) -> bird_status {
+    attempt { () throws(Fault) in
+        try CBirdRealtime.client(client).unbind(optionalBytes(event, "event", malformed: BIRD_ERR_NAME))
+    }
+}
+
+@c @implementation
+public func bird_channel_unbind_all(_ channel: OpaquePointer!) -> bird_status {
+    attempt { () throws(Fault) in
+        let channel = try CBirdRealtime.channel(channel)
+        try channel.client.unbindAll(of: channel)
+    }
+}
+
+@c @implementation
+public func bird_client_unbind_all(_ client: OpaquePointer!) -> bird_status {
+    attempt { () throws(Fault) in try CBirdRealtime.client(client).unbindAll() }
+}
+
+@c @implementation
 public func bird_client_intern(
     _ client: OpaquePointer!, _ event: UnsafePointer<CChar>!, _ event_id: UnsafeMutablePointer<UInt32>!,
     _ error: UnsafeMutablePointer<OpaquePointer?>!

@@ -39,7 +39,7 @@ MODE_CASE(handlers_run_named_then_channel_then_client) {
     world_emit_event(&w, "orders", "tick", "1");
     UNTIL(&w, journal_count() >= 8);
     CHECK_TEXT(journal_text(),
-               "named-1 named-2 channel-all-1 channel-all-2 client-named client-all-1 client-all-2 observer");
+               "named-1 named-2 client-named channel-all-1 channel-all-2 client-all-1 client-all-2 observer");
     world_close(&w);
 }
 
@@ -132,6 +132,113 @@ MODE_CASE(handler_unbinds_itself_and_the_next) {
     world_close(&w);
     CHECK_TEXT(journal_entry(5), "~survivor");
     CHECK_INT(journal_count(), 6);
+}
+
+/* By event: the named ones, or those for every application event; of the channel, or of the client. */
+MODE_CASE(handlers_are_unbound_by_event) {
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    bird_channel *orders = world_join(&w, "orders");
+    world_settle(&w);
+    struct {
+        const char *event, *note;
+        bool is_of_client;
+    } rows[] = {
+        {"tick", "tick-1", false},  {"tock", "tock", false},       {NULL, "all-1", false},
+        {"tick", "tick-2", false},  {NULL, "all-2", false},        {"tick", "client-tick", true},
+        {NULL, "client-all", true}, {"tock", "client-tock", true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].is_of_client) {
+            bind_client(w.client, rows[i].event, rows[i].note);
+        } else {
+            bind_channel(orders, rows[i].event, rows[i].note);
+        }
+    }
+    observe(w.client, 1u << BIRD_RECORD_EVENT, "observer");
+    CHECK_STATUS(bird_channel_unbind_event(orders, "never bound"), BIRD_OK);
+    CHECK_STATUS(bird_channel_unbind_event(w.control, "tick"), BIRD_OK);
+    CHECK_STATUS(bird_client_unbind_event(w.client, "never bound"), BIRD_OK);
+    CHECK_STATUS(bird_channel_unbind_event(orders, "tick"), BIRD_OK);
+    UNTIL(&w, journal_count() == 2);
+    CHECK_TEXT(journal_text(), "~tick-1 ~tick-2");
+    journal_clear();
+    world_emit_event(&w, "orders", "tick", "1");
+    UNTIL(&w, journal_count() == 5);
+    CHECK_TEXT(journal_text(), "client-tick all-1 all-2 client-all observer");
+
+    journal_clear();
+    CHECK_STATUS(bird_channel_unbind_event(orders, NULL), BIRD_OK);
+    CHECK_STATUS(bird_client_unbind_event(w.client, NULL), BIRD_OK);
+    CHECK_STATUS(bird_client_unbind_event(w.client, "tick"), BIRD_OK);
+    UNTIL(&w, journal_count() == 4);
+    CHECK_TEXT(journal_text(), "~all-1 ~all-2 ~client-all ~client-tick");
+    journal_clear();
+    world_emit_event(&w, "orders", "tick", "1");
+    world_emit_event(&w, "orders", "tock", "1");
+    UNTIL(&w, journal_count() == 4);
+    CHECK_TEXT(journal_text(), "observer tock client-tock observer");
+    world_close(&w);
+    CHECK_INT(journal_count(), 4 + 3);
+}
+
+MODE_CASE(handlers_are_unbound_all_at_once) {
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    bird_channel *orders = world_join(&w, "orders");
+    world_settle(&w);
+    observe(w.client, 1u << BIRD_RECORD_EVENT, "observer");
+    bind_client(w.client, "tick", "client");
+    bind_channel(orders, "tick", "named");
+    bind_channel(orders, NULL, "all");
+    CHECK_STATUS(bird_channel_unbind_all(orders), BIRD_OK);
+    CHECK_STATUS(bird_channel_unbind_all(orders), BIRD_OK);
+    UNTIL(&w, journal_count() == 2);
+    CHECK_TEXT(journal_text(), "~named ~all");
+    world_emit_event(&w, "orders", "tick", "1");
+    UNTIL(&w, journal_count() == 4);
+    CHECK_TEXT(journal_entry(2), "client");
+    CHECK_TEXT(journal_entry(3), "observer");
+    journal_clear();
+    CHECK_STATUS(bird_client_unbind_all(w.client), BIRD_OK);
+    UNTIL(&w, journal_count() == 1);
+    world_emit_event(&w, "orders", "tick", "1");
+    UNTIL(&w, journal_count() == 2);
+    CHECK_TEXT(journal_text(), "~client observer");
+
+    CHECK_STATUS(bird_channel_unsubscribe(orders), BIRD_OK);
+    CHECK_STATUS(bird_channel_unbind_event(orders, "tick"), BIRD_ERR_UNSUBSCRIBED);
+    CHECK_STATUS(bird_channel_unbind_all(orders), BIRD_ERR_UNSUBSCRIBED);
+    world_close(&w);
+}
+
+static void unbind_everything(const bird_record *record, void *user_data) {
+    CHECK_STATUS(bird_channel_unbind_all(record->channel), BIRD_OK);
+    CHECK_STATUS(bird_client_unbind_all(record->client), BIRD_OK);
+    bind_channel(record->channel, "tick", "new");
+    journal_add("unbound by %s", (const char *)user_data);
+}
+
+/* What is removed is not called any more, what is bound meanwhile has its turn with the next event. */
+MODE_CASE(handler_unbinds_everything) {
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    bird_channel *orders = world_join(&w, "orders");
+    world_settle(&w);
+    CHECK_STATUS(bird_channel_bind(orders, "tick", unbind_everything, "x", note_destructor, NULL, NULL), BIRD_OK);
+    bind_channel(orders, "tick", "named");
+    bind_channel(orders, NULL, "all");
+    bind_client(w.client, "tick", "client");
+    bind_client(w.client, NULL, "client-all");
+    world_emit_event(&w, "orders", "tick", "1");
+    UNTIL(&w, journal_count() == 6);
+    CHECK_TEXT(journal_text(), "unbound by x ~x ~named ~all ~client ~client-all");
+    journal_clear();
+    world_emit_event(&w, "orders", "tick", "1");
+    UNTIL(&w, journal_count() == 1);
+    CHECK_TEXT(journal_text(), "new");
+    world_close(&w);
+    CHECK_TEXT(journal_text(), "new ~new");
 }
 
 MODE_CASE(observers_get_the_kinds_they_asked_for) {

@@ -40,6 +40,8 @@ static void all_client_calls(void *value, bird_status wanted, bird_status or_wan
     EXPECT(bird_client_bind(client, "tick", nothing, NULL, NULL, &binding, NULL));
     EXPECT(bird_client_observe(client, 1, nothing, NULL, NULL, &binding, NULL));
     EXPECT(bird_client_unbind(client, 1));
+    EXPECT(bird_client_unbind_event(client, "tick"));
+    EXPECT(bird_client_unbind_all(client));
     EXPECT(bird_client_intern(client, "tick", &event_id, NULL));
     EXPECT(bird_client_statistics(client, &statistics));
 }
@@ -61,6 +63,8 @@ static void all_channel_calls(void *value, bird_status wanted, bird_status or_wa
     EXPECT(bird_channel_member_count(channel, &count));
     EXPECT(bird_channel_members(channel, &members));
     EXPECT(bird_channel_bind(channel, "tick", nothing, NULL, NULL, &binding, NULL));
+    EXPECT(bird_channel_unbind_event(channel, "tick"));
+    EXPECT(bird_channel_unbind_all(channel));
     bird_channel_release(channel);
 }
 

@@ -38,13 +38,15 @@ MODE_CASE(records_are_well_formed) {
     world_emit_event(&w, "presence-room", "bird_internal:subscription_error", "{\"error\":\"full\"}");
     world_emit(&w, "{\"event\":\"tick\",\"channel\":\"private-control\"}");
     world_emit(&w, "{\"event\":\"bird:error\",\"data\":{\"code\":4301,\"message\":\"slow down\"}}");
+    world_emit(&w, "{\"event\":\"bird_internal:watchlist_events\","
+                   "\"data\":{\"events\":[{\"name\":\"online\",\"member_ids\":[\"m_2\"]}]}}");
     world_settle(&w);
     world_drop(&w);
     const int wanted = 1 << BIRD_RECORD_EVENT | 1 << BIRD_RECORD_SUBSCRIBED | 1 << BIRD_RECORD_SUBSCRIPTION_ERROR |
                        1 << BIRD_RECORD_MEMBER_ADDED | 1 << BIRD_RECORD_MEMBER_REMOVED |
                        1 << BIRD_RECORD_CONNECTION_COUNT | 1 << BIRD_RECORD_STATE | 1 << BIRD_RECORD_ERROR |
                        1 << BIRD_RECORD_COMPLETION | 1 << BIRD_RECORD_REQUEST | 1 << BIRD_RECORD_SIGNED_IN |
-                       1 << BIRD_RECORD_CONNECTION_LOST | 1 << BIRD_RECORD_CONNECTING_IN;
+                       1 << BIRD_RECORD_CONNECTION_LOST | 1 << BIRD_RECORD_CONNECTING_IN | 1 << BIRD_RECORD_WATCHLIST;
     UNTIL(&w, (atomic_load(&seen) & wanted) == wanted);
     world_close(&w);
 }

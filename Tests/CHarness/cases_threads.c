@@ -263,6 +263,13 @@ CALL(bird_client_unbind) {
     CHECK_STATUS(bird_client_bind(p->client, "x", nothing, NULL, NULL, &binding, NULL), p->of_client);
     CHECK_STATUS(bird_client_unbind(p->client, binding), p->of_client);
 }
+CALL(bird_client_unbind_event) {
+    CHECK_STATUS(bird_client_unbind_event(p->client, "x"), p->of_client);
+}
+/* A live client's own handlers are those of the case. */
+CALL(bird_client_unbind_all) {
+    CHECK_STATUS(bird_client_unbind_all(p->of_client == BIRD_OK ? p->other : p->client), p->of_client);
+}
 CALL(bird_client_intern) {
     uint32_t id;
     CHECK_STATUS(bird_client_intern(p->client, "inside", &id, NULL), p->of_client);
@@ -307,6 +314,17 @@ CALL(bird_channel_member_count) {
 CALL(bird_channel_bind) {
     uint64_t binding;
     CHECK_STATUS(bird_channel_bind(p->channel, "x", nothing, NULL, NULL, &binding, NULL), p->of_channel);
+}
+
+CALL(bird_channel_unbind_event) {
+    CHECK_STATUS(bird_channel_unbind_event(p->channel, "x"), p->of_channel);
+}
+CALL(bird_channel_unbind_all) {
+    bird_channel *channel = NULL;
+    CHECK_STATUS(bird_client_subscribe(p->other, "unbound-inside", 0, &channel, NULL), BIRD_OK);
+    CHECK_STATUS(bird_channel_bind(channel, "x", nothing, NULL, NULL, NULL, NULL), BIRD_OK);
+    CHECK_STATUS(bird_channel_unbind_all(channel), BIRD_OK);
+    bird_channel_release(channel);
 }
 
 static bird_members *new_members(place *p) {

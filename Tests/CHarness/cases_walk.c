@@ -567,6 +567,18 @@ CALL(bird_channel_bind) {
 CALL(bird_client_unbind) {
     see(bird_client_unbind(any(w, CLIENT), one_in(w, 4) ? (uint64_t)any_number(w) : below(w, 500)));
 }
+CALL(bird_channel_unbind_event) {
+    see(bird_channel_unbind_event(any(w, CHANNEL), any_text(w)));
+}
+CALL(bird_client_unbind_event) {
+    see(bird_client_unbind_event(any(w, CLIENT), any_text(w)));
+}
+CALL(bird_channel_unbind_all) {
+    see(bird_channel_unbind_all(any(w, CHANNEL)));
+}
+CALL(bird_client_unbind_all) {
+    see(bird_client_unbind_all(any(w, CLIENT)));
+}
 CALL(bird_client_intern) {
     uint32_t id;
     SEE_ERROR(w, bird_client_intern(any(w, CLIENT), any_text(w), one_in(w, 8) ? NULL : &id, error));

@@ -3,7 +3,7 @@
 client-emit   data is a text message, or a list of them: sent back byte for byte, in one write
 client-drop   ends the connection without a close frame
 client-reset  the same with RST
-client-close  data is the close code
+client-close  data is the close code, or an array of it and the reason
 client-deaf   stops reading
 client-stream numbered events, many thousands a second, until client-stream-end; then their total
 others        ignored
@@ -112,7 +112,7 @@ class CommandEdge:
             messages = data if isinstance(data, list) else [data]
             connection.send(b"".join(frame(TEXT, message.encode()) for message in messages))
         elif name == "client-close":
-            connection.send_close(data)
+            connection.send_close(*(data if isinstance(data, list) else [data]))
         elif name == "client-deaf":
             self._stopped.wait()
         elif name == "client-stream":

@@ -5,6 +5,7 @@ Of completions it knows those of signins. Requests come through authorizer funct
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import json
@@ -91,6 +92,8 @@ class Script:
         connection.bind("error", lambda error: say(record="error", **error_fields(error)))
         connection.bind("signin_error", lambda error: say(record="signin_error", **error_fields(error)))
         connection.bind("signed_in", self.tell_member)
+        for event in ("online", "offline"):
+            self.bird.member.watchlist.bind(event, functools.partial(self.tell_watched, "watchlist", event))
         self.bird.bind_global(self.tell_event)
         self.bird.bind("bird:subscription_succeeded", self.tell_success)
         self.bird.bind("bird:subscription_error", self.tell_failure)
@@ -225,6 +228,13 @@ class Script:
         except BirdRealtimeError as failure:
             status, error = failure.status_name, error_fields(failure)
         say(record="completion", tag=tag, operation="signin", status=status, **error)
+
+    def watch(self) -> None:
+        for event in ("online", "offline"):
+            self.bird.member.watchlist.bind(event, functools.partial(self.tell_watched, "watched", event))
+
+    def tell_watched(self, record: str, event: str, ids: list[str]) -> None:
+        say(record=record, event=event, data=json.dumps(ids, separators=(",", ":")))
 
     def state(self) -> dict[str, Any]:
         return {"state": self.bird.connection.state}

@@ -112,6 +112,27 @@ def test_signin(edge: EdgeServer, sdk: Bird, run: RunExample) -> None:
     assert example.wait() == 0
 
 
+@pytest.mark.parametrize("name", ["watchlist", "watchlist.py"])
+def test_watchlist(edge: EdgeServer, sdk: Bird, run: RunExample, name: str) -> None:
+    edge.update_app(watchlist_events=True)
+    edge.set_watchlist("m_7", ["m_8", "m_9"])
+    example = run(name, edge.member_auth_endpoint, "m_7")
+    example.wait_for("signed in as m_7")
+    example.wait_for("offline: m_8 m_9")
+    other = run(name, edge.member_auth_endpoint, "m_8")
+    example.wait_for("online: m_8")
+    sdk.realtime.members.disconnect(edge.app_id, "m_8")
+    example.wait_for("offline: m_8")
+    other.wait_for("error 4009: Member connections terminated")
+    other.end_input()
+    edge.set_watchlist("m_7", [f"w_{number}" for number in range(101)])
+    example.write("")
+    example.wait_for("error 4302: .*")
+    example.wait_for("offline: w_0 .* w_99")
+    example.end_input()
+    assert example.wait() == 0
+
+
 def test_authorizer(edge: EdgeServer, run: RunExample) -> None:
     example = run("authorizer", "private-ledger")
     for round_number in range(2):
@@ -240,7 +261,18 @@ def test_staged_gives_up_and_begins_again(edge: EdgeServer, run: RunExample, nam
 
 
 def test_bad_arguments(run: RunExample) -> None:
-    for name in ("subscribe", "presence", "signin", "authorizer", "threads", "queue", "epoll", "libuv", "staged"):
+    for name in (
+        "subscribe",
+        "presence",
+        "signin",
+        "watchlist",
+        "authorizer",
+        "threads",
+        "queue",
+        "epoll",
+        "libuv",
+        "staged",
+    ):
         example = run(name)
         example.wait_for(f"usage: {name} .*")
         assert example.wait() == 2

@@ -14,6 +14,11 @@ final class BindingBook {
     private var channels: [UInt64: Channel] = [:]
     private var lastNumber: UInt64 = 0
     private var retired: [Binding] = []
+    /// As far as it has been delivered.
+    var watchlist = Watchlist()
+    /// Handlers that have yet to be told what was delivered before they were bound.
+    private var late: [(binding: Binding, content: RecordContent?)] = []
+    let hasLate = Atomic<Bool>(false)
 
     init(_ hot: UnsafeMutablePointer<ClientHot>) {
         self.hot = hot
@@ -25,16 +30,35 @@ final class BindingBook {
     ) throws(Fault) -> UInt64 {
         let eventID = try event.map { (name) throws(Fault) in try intern(name) } ?? 0
         lastNumber += 1
-        (channel?.scope ?? scope).add(BindingScope.Entry(eventID: eventID, binding: make(lastNumber)))
+        let binding = make(lastNumber)
+        (channel?.scope ?? scope).add(BindingScope.Entry(eventID: eventID, binding: binding))
         channels[lastNumber] = channel
+        if let event, let standing = channel?.standing, standing.event.utf8.elementsEqual(event) {
+            addLate(binding, standing)
+        }
         return lastNumber
     }
 
     func observe(_ kinds: UInt64, _ make: (UInt64) -> Binding) -> UInt64 {
         lastNumber += 1
-        observers.append(Dispatcher.Observer(kinds: kinds, binding: make(lastNumber)))
+        let binding = make(lastNumber)
+        observers.append(Dispatcher.Observer(kinds: kinds, binding: binding))
         hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
+        if kinds & (1 << UInt64(BIRD_RECORD_WATCHLIST)) != 0, !watchlist.isEmpty { addLate(binding, nil) }
         return lastNumber
+    }
+
+    /// `content` nil: how the watchlist stands when the handler is called.
+    private func addLate(_ binding: Binding, _ content: RecordContent?) {
+        late.append((binding, content))
+        hasLate.store(true, ordering: .releasing)
+    }
+
+    func takeLate() -> [(binding: Binding, contents: [RecordContent])] {
+        guard !late.isEmpty else { return [] }
+        defer { late = [] }
+        hasLate.store(false, ordering: .releasing)
+        return late.map { ($0.binding, $0.content.map { [$0] } ?? watchlist.summary.map(RecordContent.watchlist)) }
     }
 
     /// False if there is no such binding (any more).
@@ -49,8 +73,15 @@ final class BindingBook {
         return true
     }
 
-    /// The channel was unsubscribed.
-    func unbindAll(of channel: Channel) { retire(channel.scope.removeAll()) }
+    /// `event` nil: those for every application event; `channel` nil: those for every channel.
+    func unbind(_ event: UnsafeRawBufferPointer?, of channel: Channel?) {
+        let eventID = event.map(eventID(of:)) ?? 0
+        guard event == nil || eventID != 0 else { return }
+        retire((channel?.scope ?? scope).removeAll { $0.eventID == eventID })
+    }
+
+    /// `channel` nil: those for every channel. Observers stay.
+    func unbindAll(of channel: Channel?) { retire((channel?.scope ?? scope).removeAll { _ in true }) }
 
     private func retire(_ bindings: [Binding]) {
         guard !bindings.isEmpty else { return }
@@ -72,15 +103,21 @@ final class BindingBook {
     func takeAll(of channels: [Channel]) -> [Binding] {
         defer {
             observers = []
+            late = []
             forgetChannels()
         }
-        var all = takeRetired() + observers.map(\.binding) + scope.removeAll()
-        for channel in channels { all += channel.scope.removeAll() }
+        var all = takeRetired() + observers.map(\.binding) + scope.removeAll { _ in true }
+        for channel in channels { all += channel.scope.removeAll { _ in true } }
         for binding in all { binding.deactivate() }
         return all
     }
 
     func forgetChannels() { channels = [:] }
+
+    /// 0: nobody has interned the name.
+    func eventID(of name: UnsafeRawBufferPointer) -> UInt32 {
+        InternedNames.entry(names.table.value(of: name))?.pointee.id ?? 0
+    }
 
     func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
         guard UTF8Validator.isValid(name), EventName.isValid(String(decoding: name, as: UTF8.self)) else {

@@ -72,11 +72,11 @@ final class BindingScope {
         return binding
     }
 
-    func removeAll() -> [Binding] {
-        let all = entries.map(\.binding)
-        entries = []
+    func removeAll(where isMeant: (Entry) -> Bool) -> [Binding] {
+        let removed = entries.filter(isMeant).map(\.binding)
+        entries.removeAll(where: isMeant)
         state.pointee.version.wrappingAdd(1, ordering: .releasing)
-        return all
+        return removed
     }
 
     /// On the delivery context, no handler of this scope running.

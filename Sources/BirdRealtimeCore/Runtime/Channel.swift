@@ -16,8 +16,10 @@ package final class Channel: @unchecked Sendable {
     let scope = BindingScope()
     private let stateValue = Atomic<Int32>(ChannelState.idle.rawValue)
     private let unsubscribed = Atomic<Bool>(false)
-    /// Guarded by the client's lock.
+    // Guarded by the client's lock.
     private var roster = Roster()
+    /// How the subscription stands, as far as it has been delivered.
+    private(set) var standing: RecordContent?
     /// References that the program holds; guarded by the client's lock. The handle lives while this is not 0 or the channel is registered.
     private var references = 0
     package var handle: UInt { hot.pointee.handle }
@@ -100,6 +102,20 @@ package final class Channel: @unchecked Sendable {
             return !isReferenced && (isUnsubscribed || client.isEnding)
         }
         if isOver { Handles.release(handle, .channel) }
+    }
+
+    // MARK: What was delivered (the client's lock is held)
+
+    func takeUp(_ content: RecordContent) { standing = content }
+
+    /// The program asks anew.
+    func forgetFailure() {
+        if standing?.kind == BIRD_RECORD_SUBSCRIPTION_ERROR { standing = nil }
+    }
+
+    func forgetConnection() {
+        roster = Roster()
+        standing = nil
     }
 
     // MARK: Presence

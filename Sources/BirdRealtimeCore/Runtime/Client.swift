@@ -152,7 +152,8 @@ package final class Client: @unchecked Sendable {
 
     func mirror(memberID: String?) { lock.withLock { memberIDText = memberID ?? "" } }
 
-    var registeredChannels: [Channel] { lock.withLock { Array(channels.values) } }
+    /// Lock held.
+    var registeredChannelsLocked: Dictionary<String, Channel>.Values { channels.values }
 
     // MARK: Calls of the program
 
@@ -220,6 +221,7 @@ package final class Client: @unchecked Sendable {
         try ChannelName.check(name)
         return try lock.withLock { () throws(Fault) -> Channel in
             let known = channels[name]
+            known?.forgetFailure()
             let channel = known ?? Channel(client: self, name: name, isMemberChannel: false)
             // The same wish again, with nobody to answer to, is none.
             if known == nil || operation != 0 || channel.state == .failed {
@@ -246,7 +248,7 @@ package final class Client: @unchecked Sendable {
             return !channel.isReferenced
         }
         wakeReactor()
-        announceRetired()
+        announceChores()
         if isOver { Handles.release(channel.handle, .channel) }
     }
 
@@ -462,15 +464,16 @@ package final class Client: @unchecked Sendable {
 
     // MARK: Delivery
 
-    /// The delivery context runs destructors; without a connection that would ever deliver, nothing is running and it is done here.
-    func announceRetired() {
-        guard book.hasRetired.load(ordering: .acquiring) else { return }
+    /// The delivery context calls handlers that were bound late and runs destructors; without a connection that would ever deliver,
+    /// nothing is running and it is done here.
+    func announceChores() {
+        guard book.hasRetired.load(ordering: .acquiring) || book.hasLate.load(ordering: .acquiring) else { return }
         if let queue, options.delivery == .queue || lock.withLock({ driverIsAttached }) {
             queue.nudge(self)
         } else if lock.withLock({ driverIsAttached }) {
-            _ = try? post(.runRetired)
+            _ = try? post(.runChores)
         } else {
-            dispatcher.runRetired()
+            dispatcher.runChores()
         }
     }
 
@@ -602,6 +605,6 @@ enum DriverCommand {
     case trigger(Channel, event: String, data: [UInt8]?, bytes: Int)
     case flush(Waiter)
     case close(Waiter)
-    case runRetired
+    case runChores
     case report(Fault)
 }

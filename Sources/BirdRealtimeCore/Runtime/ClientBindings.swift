@@ -8,13 +8,15 @@ extension Client {
         userData: UnsafeMutableRawPointer?, destructor: Destructor?
     ) throws(Fault) -> UInt64 {
         do throws(Fault) {
-            return try lock.withLock { () throws(Fault) -> UInt64 in
+            let number = try lock.withLock { () throws(Fault) -> UInt64 in
                 guard !isClosed else { throw Self.closedFault }
                 if let channel, channel.isUnsubscribed { throw Channel.unsubscribedFault }
                 return try book.bind(event, of: channel) { number in
                     Binding(number: number, handler: handler, userData: userData, destructor: destructor)
                 }
             }
+            announceChores()
+            return number
         } catch {
             destructor?(userData)
             throw error
@@ -35,6 +37,7 @@ extension Client {
             destructor?(userData)
             throw Self.closedFault
         }
+        announceChores()
         return number
     }
 
@@ -43,7 +46,26 @@ extension Client {
         guard lock.withLock({ book.unbind(number) }) else {
             throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "binding", "There is no binding \(number) (any more).")
         }
-        announceRetired()
+        announceChores()
+    }
+
+    /// Removes the handlers of an event, nil: those for every application event; see `bind`.
+    package func unbind(_ event: UnsafeRawBufferPointer?, of channel: Channel? = nil) throws(Fault) {
+        try changeBindings(of: channel) { book.unbind(event, of: channel) }
+    }
+
+    /// Removes the handlers of a channel, nil: those for every channel. Observers stay.
+    package func unbindAll(of channel: Channel? = nil) throws(Fault) {
+        try changeBindings(of: channel) { book.unbindAll(of: channel) }
+    }
+
+    private func changeBindings(of channel: Channel?, _ change: () -> Void) throws(Fault) {
+        try lock.withLock { () throws(Fault) in
+            guard !isClosed else { throw Self.closedFault }
+            if let channel, channel.isUnsubscribed { throw Channel.unsubscribedFault }
+            change()
+        }
+        announceChores()
     }
 
     package func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
@@ -53,9 +75,7 @@ extension Client {
 
     // MARK: For the delivery
 
-    func eventID(_ name: UnsafeRawBufferPointer) -> UInt32 {
-        lock.withLock { InternedNames.entry(book.names.table.value(of: name))?.pointee.id ?? 0 }
-    }
+    func eventID(_ name: UnsafeRawBufferPointer) -> UInt32 { lock.withLock { book.eventID(of: name) } }
 
     /// A copy of the table for the reactor, valid until the version changes. The entries live as long as the client.
     func namesSnapshot() -> (table: NameTable, version: UInt32) {
@@ -63,4 +83,15 @@ extension Client {
     }
 
     func takeRetired() -> [Binding] { lock.withLock { book.takeRetired() } }
+
+    func takeLate() -> [(binding: Binding, contents: [RecordContent])] { lock.withLock { book.takeLate() } }
+
+    func forgetWatchlist() { lock.withLock { book.watchlist = Watchlist() } }
+
+    func forgetConnection() {
+        lock.withLock {
+            for channel in registeredChannelsLocked { channel.forgetConnection() }
+            book.watchlist = Watchlist()
+        }
+    }
 }

@@ -56,7 +56,7 @@ package struct ClientOptions: Sendable {
     var needsRequests: Bool { asksAuthorizer || asksMemberAuthorizer || asksForHeaders || session.asksBeforeReconnect }
 
     /// The kinds of this version; a program that tolerates later ones sets more bits.
-    package static let everyRecordKind: UInt64 = 0x7FFE
+    package static let everyRecordKind: UInt64 = 0x1_7FFE
 
     package init() {}
 }

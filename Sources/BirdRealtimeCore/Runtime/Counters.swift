@@ -17,6 +17,7 @@ final class Counters: Sendable {
     let readPauses = Atomic<UInt64>(0)
     let eventsDropped = Atomic<UInt64>(0)
     let attemptsRefused = Atomic<UInt64>(0)
+    let watchlistEntriesMalformed = Atomic<UInt64>(0)
 }
 
 extension Atomic<UInt64> {
@@ -46,6 +47,7 @@ extension Client {
             queue_bytes: UInt64(max(0, hot.pointee.queuedBytes.load(ordering: .relaxed))),
             read_pauses: counters.readPauses.load(ordering: .relaxed),
             attempts_refused: counters.attemptsRefused.load(ordering: .relaxed),
-            events_dropped: counters.eventsDropped.load(ordering: .relaxed))
+            events_dropped: counters.eventsDropped.load(ordering: .relaxed),
+            watchlist_entries_malformed: counters.watchlistEntriesMalformed.load(ordering: .relaxed))
     }
 }

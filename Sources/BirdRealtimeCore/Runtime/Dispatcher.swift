@@ -24,15 +24,27 @@ final class Dispatcher {
 
     /// Delivers records of a chunk in order, until `recordsMax`, the end or the end of the client. Returns how many.
     func deliver(_ chunk: RecordChunk, recordsMax: Int) -> Int {
-        runRetired()
+        runChores()
         let records = chunk.records
-        let changes = chunk.rosterChanges
+        let contents = chunk.contents
         let start = chunk.delivered
         let end = start + min(recordsMax, chunk.count - start)
         var position = start
         while position < end, !isEnding {
             let record = records + position
-            if record.pointee.rosterChange >= 0 { changes[record.pointee.rosterChange].apply() }
+            position += 1
+            chunk.delivered = position
+            if record.pointee.content >= 0 {
+                let content = contents[record.pointee.content]
+                if content.isStanding {
+                    deliverStanding(record, content)
+                    continue
+                }
+                if let change = content.change {
+                    tellLate()
+                    change.apply()
+                }
+            }
             if record.pointee.visible.event_id == 0, let event = record.pointee.visible.event,
                 chunk.namesVersion != hot.pointee.namesVersion.load(ordering: .acquiring), let client
             {
@@ -40,32 +52,59 @@ final class Dispatcher {
                 record.pointee.visible.event_id = client.eventID(
                     UnsafeRawBufferPointer(start: event, count: Int(record.pointee.visible.event_length)))
             }
-            position += 1
-            chunk.delivered = position
             deliver(&record.pointee.visible, record.pointee.channel)
         }
-        runRetired()
+        runChores()
         return position - start
     }
 
-    /// The channel's named handlers, its others, the client's named ones, its others; then observers.
+    /// Whoever is bound when this holds is told now, whoever is bound from then on is told late.
+    private func deliverStanding(_ record: UnsafeMutablePointer<StoredRecord>, _ content: RecordContent) {
+        guard let client else { return }
+        content.change?.apply()
+        let channel = record.pointee.channel
+        let late = client.lock.withLock {
+            // Before anything changes: whoever is bound already, and has yet to be told how things stood, is told that first.
+            let late = client.book.takeLate()
+            if let channel {
+                let name = UnsafeRawBufferPointer(
+                    start: record.pointee.visible.event, count: Int(record.pointee.visible.event_length))
+                record.pointee.visible.event_id = client.book.eventID(of: name)
+                channel.pointee.channel.takeUnretainedValue().takeUp(content)
+                rebuild(channel)
+                rebuild(nil)
+            } else if case .watchlist(let name, let ids) = content.change {
+                client.book.watchlist.take(name, ids)
+            }
+            takeObservers()
+            return late
+        }
+        tell(late)
+        callHandlers(&record.pointee.visible, channel)
+    }
+
+    /// The channel's named handlers, the client's, then those for every event, in the same order; then observers.
     @inline(__always)
     func deliver(_ record: UnsafePointer<bird_record>, _ channel: UnsafeMutablePointer<ChannelHot>?) {
-        if let channel { deliver(record, channel.pointee.scope, of: channel) }
-        deliver(record, hot.pointee.scope, of: nil)
-        if hot.pointee.observersVersion.load(ordering: .acquiring) != seenObserversVersion { refreshObservers() }
-        if hasObservers { callObservers(record) }
+        if let channel, isChanged(channel.pointee.scope) || isChanged(hot.pointee.scope) { refresh(channel) }
+        if hot.pointee.observersVersion.load(ordering: .acquiring) != seenObserversVersion { refresh(nil) }
+        callHandlers(record, channel)
     }
 
     @inline(__always)
-    private func deliver(
-        _ record: UnsafePointer<bird_record>, _ scope: UnsafeMutablePointer<ScopeState>,
-        of channel: UnsafeMutablePointer<ChannelHot>?
+    private func callHandlers(
+        _ record: UnsafePointer<bird_record>, _ channel: UnsafeMutablePointer<ChannelHot>?
     ) {
-        if scope.pointee.version.load(ordering: .acquiring) != scope.pointee.seenVersion { rebuild(channel) }
-        guard scope.pointee.count > 0 else { return }
-        call(scope.pointee.named(record.pointee.event_id), record)
-        if record.pointee.kind == UInt32(BIRD_RECORD_EVENT) { call(scope.pointee.global, record) }
+        if let channel {
+            let (ofChannel, ofClient) = (channel.pointee.scope, hot.pointee.scope)
+            if ofChannel.pointee.count > 0 { call(ofChannel.pointee.named(record.pointee.event_id), record) }
+            if ofClient.pointee.count > 0 { call(ofClient.pointee.named(record.pointee.event_id), record) }
+            if record.pointee.kind == UInt32(BIRD_RECORD_EVENT) {
+                call(ofChannel.pointee.global, record)
+                call(ofClient.pointee.global, record)
+            }
+        }
+        if hasObservers { callObservers(record) }
     }
 
     @inline(__always)
@@ -76,11 +115,30 @@ final class Dispatcher {
         }
     }
 
+    @inline(__always)
+    private func isChanged(_ scope: UnsafeMutablePointer<ScopeState>) -> Bool {
+        scope.pointee.version.load(ordering: .acquiring) != scope.pointee.seenVersion
+    }
+
+    /// Takes over what was bound and unbound, on this channel if there is one. Who was bound late is told first.
     @inline(never)
+    private func refresh(_ channel: UnsafeMutablePointer<ChannelHot>?) {
+        guard let client else { return }
+        let late = client.lock.withLock {
+            let late = client.book.takeLate()
+            if let channel { rebuild(channel) }
+            rebuild(nil)
+            takeObservers()
+            return late
+        }
+        tell(late)
+    }
+
+    /// The client's lock is held.
     private func rebuild(_ channel: UnsafeMutablePointer<ChannelHot>?) {
         guard let client else { return }
         let scope = channel?.pointee.channel.takeUnretainedValue().scope ?? client.book.scope
-        client.lock.withLock { scope.rebuild() }
+        if isChanged(scope.state) { scope.rebuild() }
     }
 
     private func callObservers(_ record: UnsafePointer<bird_record>) {
@@ -94,16 +152,37 @@ final class Dispatcher {
         }
     }
 
-    private func refreshObservers() {
+    /// The client's lock is held.
+    private func takeObservers() {
         guard let client else { return }
-        client.lock.withLock {
-            seenObserversVersion = hot.pointee.observersVersion.load(ordering: .acquiring)
-            observers = client.book.observers
-            hasObservers = !observers.isEmpty
+        seenObserversVersion = hot.pointee.observersVersion.load(ordering: .acquiring)
+        observers = client.book.observers
+        hasObservers = !observers.isEmpty
+    }
+
+    /// Handlers that were bound late, then destructors of what was unbound; no handler is running now.
+    func runChores() {
+        tellLate()
+        runRetired()
+    }
+
+    private func tellLate() {
+        if let client, client.book.hasLate.load(ordering: .acquiring) { tell(client.takeLate()) }
+    }
+
+    /// Calls handlers with what was delivered before they were bound.
+    private func tell(_ late: [(binding: Binding, contents: [RecordContent])]) {
+        guard let client else { return }
+        for (binding, contents) in late {
+            for content in contents where binding.isActive && !isEnding {
+                let chunk = ChunkPool.take(for: client, stringBytes: content.stringBytes, preferredBytes: 0)
+                chunk.append(content, of: hot, eventID: client.eventID)
+                binding.handler(&chunk.records.pointee.visible, binding.userData)
+                ChunkPool.give(chunk)
+            }
         }
     }
 
-    /// Destructors of what was unbound; no handler is running now.
     func runRetired() {
         guard let client, client.book.hasRetired.load(ordering: .acquiring) else { return }
         for binding in client.takeRetired() { binding.runDestructor() }

@@ -83,7 +83,7 @@ final class Driver {
             closeWaiters.append(waiter)
             connection?.flush()
             feed(.disconnect)
-        case .runRetired: client.dispatcher.runRetired()
+        case .runChores: sink.runChores()
         case .report(let fault): sink.emit(.error(fault), dialect: dialect)
         }
     }
@@ -242,6 +242,7 @@ final class Driver {
         case .clientEventLost:
             client.counters.clientEventsLost.add(1)
             client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed)
+        case .watchlistEntryMalformed: client.counters.watchlistEntriesMalformed.add(1)
         case .attemptRefused: client.counters.attemptsRefused.add(1)
         case .emit(let event):
             if case .state(let change) = event {

@@ -7,8 +7,8 @@ struct StoredRecord {
     var visible: bird_record
     /// Kept alive by the chunk.
     var channel: UnsafeMutablePointer<ChannelHot>?
-    /// What this record does to the roster when it is delivered; an index into the chunk's `rosterChanges`, -1 for nothing.
-    var rosterChange: Int
+    /// What the delivery has to do beside calling handlers; an index into the chunk's `contents`, -1 for nothing.
+    var content: Int
 }
 
 /// A batch of records of one client in one block of memory: the records grow from the front, their strings from the back.
@@ -37,7 +37,7 @@ package final class RecordChunk: @unchecked Sendable {
     private var channels: [Channel] = []
     private var lastKept: UnsafeMutablePointer<ChannelHot>?
     private var errors: [ErrorObject] = []
-    private(set) var rosterChanges: [RosterChange] = []
+    private(set) var contents: [RecordContent] = []
     /// Version of the client's names when the records were made.
     var namesVersion: UInt32 = 0
     package var handle: UInt = 0
@@ -64,9 +64,9 @@ package final class RecordChunk: @unchecked Sendable {
     var isDelivered: Bool { delivered == count }
 
     /// Brings the rosters to the end of what has not been delivered yet.
-    func applyRosterChanges() {
-        for position in delivered..<count where records[position].rosterChange >= 0 {
-            rosterChanges[records[position].rosterChange].apply()
+    func applyChanges() {
+        for position in delivered..<count where records[position].content >= 0 {
+            contents[records[position].content].change?.apply()
         }
     }
     var records: UnsafeMutablePointer<StoredRecord> { base.assumingMemoryBound(to: StoredRecord.self) }
@@ -92,7 +92,7 @@ package final class RecordChunk: @unchecked Sendable {
         channels.removeAll(keepingCapacity: true)
         lastKept = nil
         errors.removeAll(keepingCapacity: true)
-        rosterChanges.removeAll(keepingCapacity: true)
+        contents.removeAll(keepingCapacity: true)
         client = nil
     }
 
@@ -133,6 +133,17 @@ package final class RecordChunk: @unchecked Sendable {
         return UnsafeRawPointer(pointer)
     }
 
+    /// Takes memory for an array that a detail struct points to.
+    func reserveDetail<T>(of values: [T]) -> UnsafePointer<T> {
+        stringsStart -= MemoryLayout<T>.stride * values.count
+        stringsStart &= ~7
+        let pointer = base.advanced(by: stringsStart)
+        for (index, value) in values.enumerated() {
+            pointer.advanced(by: index * MemoryLayout<T>.stride).initializeMemory(as: T.self, to: value)
+        }
+        return UnsafePointer(pointer.assumingMemoryBound(to: T.self))
+    }
+
     @inline(__always)
     func copyString(_ source: UnsafePointer<UInt8>, _ length: Int) -> UnsafePointer<CChar> {
         let target = reserve(length + 1)
@@ -166,9 +177,9 @@ package final class RecordChunk: @unchecked Sendable {
         return error.pointer
     }
 
-    func addRosterChange(_ change: RosterChange) -> Int {
-        rosterChanges.append(change)
-        return rosterChanges.count - 1
+    func keep(_ content: RecordContent) -> Int {
+        contents.append(content)
+        return contents.count - 1
     }
 
     @inline(__always)

@@ -227,14 +227,14 @@ package final class RecordQueue: @unchecked Sendable {
         }
     }
 
-    /// Destructors of what was unbound.
-    private func runRetired() {
+    /// Destructors of what was unbound and, if handlers may run, those that were bound late.
+    private func runChores(withHandlers: Bool) {
         let clients = monitor.withLock { () -> [Client] in
             defer { retiring = [] }
             return retiring
         }
         for client in clients where client.enterDelivery() {
-            client.dispatcher.runRetired()
+            if withHandlers { client.dispatcher.runChores() } else { client.dispatcher.runRetired() }
             client.leaveDelivery()
         }
     }
@@ -259,14 +259,14 @@ package final class RecordQueue: @unchecked Sendable {
     package func drain() throws(Fault) -> RecordChunk? {
         guard beginConsuming() else { throw Self.busy }
         defer { endConsuming() }
-        runRetired()
+        runChores(withHandlers: false)
         while let chunk = take() {
             guard let client = chunk.client, client.enterDelivery() else {
                 recycle(chunk)
                 continue
             }
             client.dispatcher.runRetired()
-            chunk.applyRosterChanges()
+            chunk.applyChanges()
             client.leaveDelivery()
             guard !chunk.isDelivered else {
                 recycle(chunk)
@@ -291,7 +291,7 @@ package final class RecordQueue: @unchecked Sendable {
         var delivered = 0
         // A bound even when the reactor keeps adding: a dispatch of everything ends with what waited when it began.
         var chunksLeft = monitor.withLock { chunkCount }
-        runRetired()
+        runChores(withHandlers: true)
         while chunksLeft > 0, recordsMax <= 0 || delivered < recordsMax, let chunk = take() {
             chunksLeft -= 1
             guard let client = chunk.client, client.enterDelivery() else {

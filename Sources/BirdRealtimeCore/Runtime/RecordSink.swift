@@ -3,9 +3,6 @@ import Glibc
 
 /// Turns what happens on a connection into records, and brings them on their way. Reactor thread only.
 final class RecordSink {
-    /// Strings of a control record beside its texts: details, alignment.
-    private static let detailBytesMax = 512
-
     /// Strings of a record are never NULL.
     private let emptyString = UnsafeRawPointer(StaticString("").utf8Start).assumingMemoryBound(to: CChar.self)
 
@@ -108,7 +105,7 @@ final class RecordSink {
         _ name: UnsafePointer<NameEntry>?
     ) {
         let record = loopRecord
-        setChannel(&record.pointee, channel)
+        record.pointee.setChannel(channel)
         let text = base.assumingMemoryBound(to: UInt8.self)
         // The NULs go where quotes, commas and braces of the message stood, which have been read.
         if let name {
@@ -153,9 +150,9 @@ final class RecordSink {
         let eventBytes = name == nil ? scanned.event.length + 1 : 0
         let dataBytes = scanned.dataKind == .none ? 0 : scanned.data.length + 1
         let chunk = openChunk(eventBytes + dataBytes, isDroppable: separatesEvents)
-        var record = StoredRecord(visible: bird_record(), channel: channel, rosterChange: -1)
-        setConstants(&record.visible, BIRD_RECORD_EVENT)
-        setChannel(&record.visible, channel)
+        var record = StoredRecord(visible: bird_record(), channel: channel, content: -1)
+        record.visible.begin(BIRD_RECORD_EVENT, of: hot, noText: emptyString)
+        record.visible.setChannel(channel)
         chunk.keep(channel)
         let text = base.assumingMemoryBound(to: UInt8.self)
         record.visible.event =
@@ -177,25 +174,6 @@ final class RecordSink {
             record.visible.data_kind = UInt32(scanned.dataKind == .string ? BIRD_DATA_STRING : BIRD_DATA_VALUE)
         }
         chunk.append(record)
-    }
-
-    @inline(__always)
-    private func setConstants(_ record: inout bird_record, _ kind: Int32) {
-        record.struct_size = UInt32(MemoryLayout<bird_record>.size)
-        record.kind = UInt32(bitPattern: kind)
-        record.client = OpaquePointer(bitPattern: hot.pointee.handle)
-        record.client_tag = hot.pointee.tag
-        record.channel_name = emptyString
-        record.event = emptyString
-        record.data = emptyString
-    }
-
-    @inline(__always)
-    private func setChannel(_ record: inout bird_record, _ channel: UnsafeMutablePointer<ChannelHot>) {
-        record.channel = OpaquePointer(bitPattern: channel.pointee.handle)
-        record.channel_tag = channel.pointee.tag.load(ordering: .relaxed)
-        record.channel_name = channel.pointee.name
-        record.channel_name_length = channel.pointee.nameLength
     }
 
     // MARK: Chunks
@@ -274,7 +252,7 @@ final class RecordSink {
         // The consumer may have caught up before it could see that there is something to end.
         if !hot.pointee.isOverHalf { hot.pointee.isOverflowing.store(false, ordering: .relaxed) }
         add(
-            Self.failure(
+            .failure(
                 BIRD_RECORD_ERROR,
                 Fault(
                     BIRD_ERR_FULL, .connection, field: "overflow",
@@ -285,22 +263,7 @@ final class RecordSink {
 
     // MARK: Everything else
 
-    /// What a record says beside what all have.
-    private struct Content {
-        var kind: Int32
-        var channel: ChannelReference = .none
-        var event = ""
-        var data: InboundMessage.Data = .none
-        var isApplicationEvent = false
-        var rosterChange: RosterChange?
-        var operation: UInt64 = 0
-        /// Writes the detail into the chunk.
-        var detail: ((RecordChunk) -> UnsafeRawPointer)?
-        /// Bytes of the strings that `detail` copies.
-        var detailStringBytes = 0
-    }
-
-    func emit(_ event: SessionEvent, dialect: Dialect) { add(content(event, dialect)) }
+    func emit(_ event: SessionEvent, dialect: Dialect) { add(.of(event, dialect, client: client)) }
 
     func ask(_ request: Request, now: Instant) {
         switch request.subject {
@@ -319,7 +282,7 @@ final class RecordSink {
         let connectionID = question?.connectionID ?? ""
         let name = question?.channelName ?? ""
         add(
-            Content(
+            RecordContent(
                 kind: BIRD_RECORD_REQUEST,
                 detail: { chunk in
                     chunk.reserveDetail(
@@ -333,170 +296,31 @@ final class RecordSink {
                 }, detailStringBytes: connectionID.utf8.count + name.utf8.count + endpoint.utf8.count))
     }
 
-    private func content(_ event: SessionEvent, _ dialect: Dialect) -> Content {
-        switch event {
-        case .state(let change):
-            var content = Self.stateContent(BIRD_RECORD_STATE, change)
-            // Rosters belong to a connection.
-            if change.previous == .connected { content.rosterChange = .clearAll(client) }
-            return content
-        case .connectingIn(let change): return Self.stateContent(BIRD_RECORD_CONNECTING_IN, change)
-        case .connectionLost: return Content(kind: BIRD_RECORD_CONNECTION_LOST)
-        case .error(let fault): return Self.failure(BIRD_RECORD_ERROR, fault)
-        case .signinFailed(let fault): return Self.failure(BIRD_RECORD_SIGNIN_ERROR, fault)
-        case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
-            let count = UInt32(truncatingIfNeeded: members?.count ?? 0)
-            return Content(
-                kind: BIRD_RECORD_SUBSCRIBED, channel: reference, event: dialect.subscriptionSucceeded, data: data,
-                rosterChange: members.flatMap { members in
-                    Self.channel(reference).map { .replace($0, members, myID: myID ?? "") }
-                },
-                detail: { chunk in
-                    chunk.reserveDetail(
-                        bird_subscription(
-                            struct_size: UInt32(MemoryLayout<bird_subscription>.size),
-                            is_resubscribe: isResubscribe ? 1 : 0, interrupted_ms: interruptedMs, will_retry: 0,
-                            member_count: count, my_id: chunk.copyString(myID ?? "").pointer, error: nil))
-                }, detailStringBytes: myID?.utf8.count ?? 0)
-        case .subscriptionFailed(let reference, let fault, let willRetry):
-            return Content(
-                kind: BIRD_RECORD_SUBSCRIPTION_ERROR, channel: reference, event: dialect.subscriptionError,
-                detail: { chunk in
-                    chunk.reserveDetail(
-                        bird_subscription(
-                            struct_size: UInt32(MemoryLayout<bird_subscription>.size), is_resubscribe: 0,
-                            interrupted_ms: 0, will_retry: willRetry ? 1 : 0, member_count: 0,
-                            my_id: chunk.copyString("").pointer, error: chunk.keep(fault)))
-                })
-        case .memberAdded(let reference, let member):
-            return Self.memberContent(
-                BIRD_RECORD_MEMBER_ADDED, reference, dialect.memberAdded, member,
-                Self.channel(reference).map { .add($0, member) })
-        case .memberRemoved(let reference, let member):
-            return Self.memberContent(
-                BIRD_RECORD_MEMBER_REMOVED, reference, dialect.memberRemoved, member,
-                Self.channel(reference).map { .remove($0, member.id) })
-        case .connectionCount(let reference, let data):
-            return Content(
-                kind: BIRD_RECORD_CONNECTION_COUNT, channel: reference, event: dialect.connectionCount, data: data)
-        case .channelEvent(let reference, let name, let data):
-            return Content(
-                kind: BIRD_RECORD_EVENT, channel: reference, event: name, data: data,
-                isApplicationEvent: !name.utf8.starts(with: dialect.prefix.utf8))
-        case .signedIn(let member, let memberData):
-            var content = Self.memberContent(BIRD_RECORD_SIGNED_IN, .none, "", member, nil)
-            content.data = .string(Array(memberData.utf8))
-            return content
-        case .completed(let operation, let isSignin, let fault, let memberData):
-            return Content(
-                kind: BIRD_RECORD_COMPLETION, data: memberData.map { .string(Array($0.utf8)) } ?? .none,
-                operation: operation,
-                detail: { chunk in
-                    chunk.reserveDetail(
-                        bird_completion(
-                            struct_size: UInt32(MemoryLayout<bird_completion>.size),
-                            operation: isSignin ? BIRD_OPERATION_SIGNIN : BIRD_OPERATION_SUBSCRIBE,
-                            status: fault?.status ?? BIRD_OK, reserved: 0, error: fault.map { chunk.keep($0) }))
-                })
-        }
-    }
-
-    private static func channel(_ reference: ChannelReference) -> Channel? {
-        ChannelHot.at(reference)?.pointee.channel.takeUnretainedValue()
-    }
-
-    private static func stateContent(_ kind: Int32, _ change: StateChange) -> Content {
-        let policy = change.policy?.rawValue ?? ""
-        return Content(
-            kind: kind,
-            detail: { chunk in
-                chunk.reserveDetail(
-                    bird_state_change(
-                        struct_size: UInt32(MemoryLayout<bird_state_change>.size), previous: change.previous.rawValue,
-                        current: change.current.rawValue, close_code: change.closeCode, attempt: change.attempt,
-                        reason: change.reason, delay_ms: change.delayMs,
-                        reason_text: chunk.copyString(change.reasonText).pointer,
-                        connection_id: chunk.copyString(change.connectionID).pointer,
-                        policy: chunk.copyString(policy).pointer))
-            }, detailStringBytes: change.reasonText.utf8.count + change.connectionID.utf8.count + policy.utf8.count)
-    }
-
-    private static func failure(_ kind: Int32, _ fault: Fault) -> Content {
-        Content(
-            kind: kind,
-            detail: { chunk in
-                chunk.reserveDetail(
-                    bird_failure(
-                        struct_size: UInt32(MemoryLayout<bird_failure>.size), reserved: 0, error: chunk.keep(fault)))
-            })
-    }
-
-    private static func memberContent(
-        _ kind: Int32, _ reference: ChannelReference, _ event: String, _ member: Member, _ change: RosterChange?
-    ) -> Content {
-        Content(
-            kind: kind, channel: reference, event: event, data: member.info.map { .value($0) } ?? .none,
-            rosterChange: change,
-            detail: { chunk in
-                let (id, length) = chunk.copyString(member.id)
-                return chunk.reserveDetail(
-                    bird_member(
-                        struct_size: UInt32(MemoryLayout<bird_member>.size),
-                        id_length: UInt32(truncatingIfNeeded: length), id: id))
-            }, detailStringBytes: member.id.utf8.count)
-    }
-
     /// Appends a record; in LOOP mode it is delivered before this returns.
-    private func add(_ content: Content) {
+    private func add(_ content: RecordContent) {
         guard isWanted(content.kind) else {
             // What the program does not want to hear of still happens to its rosters.
-            content.rosterChange?.apply()
+            content.change?.apply()
             return
         }
         if content.kind == BIRD_RECORD_EVENT { eventsDelivered &+= 1 }
         if content.isApplicationEvent, dropsNewest, isWithoutRoom() { return }
-        let (dataKind, data): (Int32, [UInt8]) =
-            switch content.data {
-            case .none: (BIRD_DATA_NONE, [])
-            case .string(let bytes): (BIRD_DATA_STRING, bytes)
-            case .value(let bytes): (BIRD_DATA_VALUE, bytes)
-            }
         refreshNames()
-        let chunk = openChunk(
-            content.event.utf8.count + data.count + content.detailStringBytes + Self.detailBytesMax,
-            isDroppable: separatesEvents && content.isApplicationEvent)
-        let channel = ChannelHot.at(content.channel)
-        var record = StoredRecord(visible: bird_record(), channel: channel, rosterChange: -1)
-        setConstants(&record.visible, content.kind)
-        if let channel {
-            setChannel(&record.visible, channel)
-            chunk.keep(channel)
-        }
-        if !content.event.isEmpty {
-            let (event, length) = chunk.copyString(content.event)
-            record.visible.event = event
-            record.visible.event_length = UInt32(truncatingIfNeeded: length)
-            let name = InternedNames.entry(names.value(of: UnsafeRawBufferPointer(start: event, count: length)))
-            record.visible.event_id = name?.pointee.id ?? 0
-        }
-        record.visible.data_kind = UInt32(bitPattern: dataKind)
-        if dataKind != BIRD_DATA_NONE {
-            record.visible.data = data.withUnsafeBufferPointer { bytes in
-                guard let start = bytes.baseAddress else { return chunk.copyString("").pointer }
-                return chunk.copyString(start, bytes.count)
-            }
-            record.visible.data_length = data.count
-        }
-        record.visible.operation_tag = content.operation
-        record.visible.detail = content.detail?(chunk)
-        if let change = content.rosterChange { record.rosterChange = chunk.addRosterChange(change) }
-        chunk.append(record)
+        let chunk = openChunk(content.stringBytes, isDroppable: separatesEvents && content.isApplicationEvent)
+        chunk.append(content, of: hot) { InternedNames.entry(names.value(of: $0))?.pointee.id ?? 0 }
         if queue == nil {
             self.chunk = nil
-            handlerDepth += 1
-            _ = client.dispatcher.deliver(chunk, recordsMax: .max)
-            handlerDepth -= 1
+            runHandlers { _ = client.dispatcher.deliver(chunk, recordsMax: .max) }
             ChunkPool.give(chunk)
         }
+    }
+
+    /// LOOP: what was bound late and what was unbound.
+    func runChores() { runHandlers { client.dispatcher.runChores() } }
+
+    private func runHandlers(_ body: () -> Void) {
+        handlerDepth += 1
+        body()
+        handlerDepth -= 1
     }
 }

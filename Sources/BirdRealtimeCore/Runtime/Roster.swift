@@ -26,23 +26,3 @@ struct Roster {
         for later in position..<members.count { positions[members[later].id] = later }
     }
 }
-
-/// What a record does to rosters at the moment of its delivery.
-enum RosterChange {
-    case replace(Channel, [Member], myID: String)
-    case add(Channel, Member)
-    case remove(Channel, String)
-    /// The connection has gone: no roster is known any more.
-    case clearAll(Client)
-
-    func apply() {
-        switch self {
-        case .replace(let channel, let members, let myID):
-            channel.updateRoster { $0.replace(members, myID: myID) }
-        case .add(let channel, let member): channel.updateRoster { $0.add(member) }
-        case .remove(let channel, let id): channel.updateRoster { $0.remove(id) }
-        case .clearAll(let client):
-            for channel in client.registeredChannels { channel.updateRoster { $0 = Roster() } }
-        }
-    }
-}

@@ -63,6 +63,17 @@ enum Payload {
         return members
     }
 
+    /// The entries of a watchlist frame (Bird protocol 12), nil for one that is none. Ids that are neither strings nor numbers are left out.
+    static func watchlist(_ data: InboundMessage.Data, _ dialect: Dialect) -> [(name: String, ids: [String])?] {
+        guard let events = json(data)?["events"], events.kind == .array else { return [nil] }
+        return events.elements.map { entry in
+            guard let name = entry["name"]?.string, EventName.isValid(name), let ids = entry[dialect.watchlistIDsKey],
+                ids.kind == .array
+            else { return nil }
+            return (name, ids.elements.compactMap(memberID))
+        }
+    }
+
     private static func memberID(_ node: JSONNode?) -> String? {
         guard let id = node?.stringOrNumberText, !id.isEmpty else { return nil }
         return id

@@ -23,6 +23,8 @@ extension Session {
             edgeReported(Payload.error(message.data), &turn)
         case dialect.signinSuccess where state == .connected:
             signinSucceeded(message.data, &turn)
+        case dialect.watchlistEvents where state == .connected:
+            watchlistCame(message.data, &turn)
         default:
             break
         }
@@ -56,6 +58,17 @@ extension Session {
             break
         default:
             turn.emit(.channelEvent(channels[slot].reference, event: message.event, data: message.data))
+        }
+    }
+
+    /// Each entry stands for itself: what is wrong with one does not concern the others.
+    private func watchlistCame(_ data: InboundMessage.Data, _ turn: inout Turn) {
+        for entry in Payload.watchlist(data, dialect) {
+            if let entry {
+                turn.emit(.watchlist(entry.name, memberIDs: entry.ids))
+            } else {
+                turn.effects.append(.watchlistEntryMalformed)
+            }
         }
     }
 

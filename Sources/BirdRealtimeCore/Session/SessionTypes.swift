@@ -216,6 +216,8 @@ package enum SessionEvent: Equatable, Sendable {
     case channelEvent(ChannelReference, event: String, data: InboundMessage.Data)
     case signedIn(Member, memberData: String)
     case signinFailed(Fault)
+    /// Members that the signed-in one watches are `name` now, "online" or "offline".
+    case watchlist(String, memberIDs: [String])
     /// The one end of an operation that had a number. `memberData` for a successful signin.
     case completed(operation: UInt64, isSignin: Bool, Fault?, memberData: String?)
 }
@@ -238,6 +240,7 @@ package enum SessionEffect: Equatable, Sendable {
     case clientEventLost
     /// The program refused a planned attempt.
     case attemptRefused
+    case watchlistEntryMalformed
     case emit(SessionEvent)
 }
 

@@ -122,6 +122,17 @@ package enum JSONString {
         }
     }
 
+    /// A JSON array of these strings.
+    package static func array(_ texts: [String]) -> [UInt8] {
+        var bytes = [UInt8(ascii: "[")]
+        for (index, text) in texts.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            appendQuoted(text, to: &bytes)
+        }
+        bytes.append(UInt8(ascii: "]"))
+        return bytes
+    }
+
     package static func appendQuoted(_ text: String, to output: inout [UInt8]) {
         var text = text
         text.withUTF8 { appendQuoted(UnsafeRawBufferPointer($0), to: &output) }

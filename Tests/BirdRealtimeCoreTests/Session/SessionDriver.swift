@@ -218,6 +218,7 @@ struct SessionDriver: ~Copyable {
             "authorize \(question.id.number) \(question.channelName ?? "signin") for \(question.connectionID)"
         case .askReconnect(let question): "ask \(question.id.number) for attempt \(question.attempt)"
         case .attemptRefused: "attempt refused"
+        case .watchlistEntryMalformed: "watchlist entry malformed"
         case .withdraw(let id): "withdraw \(id.number)"
         case .channelState(let channel, let state): "channel \(channel.bits) \(state)"
         case .identity(let memberID): "identity \(memberID ?? "none")"
@@ -244,6 +245,7 @@ struct SessionDriver: ~Copyable {
         case .channelEvent(let channel, let event, let data): "event \(channel.bits) \(event) \(text(data))"
         case .signedIn(let member, _): "signed in \(line(member))"
         case .signinFailed(let fault): "signin failed \(fault.status)"
+        case .watchlist(let name, let ids): "\(name) [\(ids.joined(separator: " "))]"
         case .completed(let operation, _, let fault, _): "completed \(operation) \(fault?.status ?? BIRD_OK)"
         }
     }

@@ -401,6 +401,8 @@ final class SimulatedClient {
             refusals += 1
             attempts += 1
             plannedInVain += 1
+        case .watchlistEntryMalformed:
+            try require(false, "counts a malformed entry of a watchlist that no edge sent")
         case .withdraw(let id) where id == openReconnect:
             openReconnect = nil
         case .withdraw(let id):
@@ -514,6 +516,8 @@ final class SimulatedClient {
             try require(plan.attempt == attempts + 1, "announces attempt \(plan.attempt), \(attempts) have been")
             try require(plan.policy == configuration.reconnect, "announces \(String(describing: plan.policy))")
             plannedFor = now + plan.delayMs
+        case .watchlist:
+            try require(false, "tells of a watchlist that no edge sent")
         case .signedIn, .signinFailed:
             break
         }

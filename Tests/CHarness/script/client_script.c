@@ -11,6 +11,7 @@
  *   pause | resume                       stops and goes on consuming; in the pool the next handler waits
  *   bind NUMBER CHANNEL [EVENT]          "*": on the client; no event: every one. Each call is printed as {"record": "bound", ...}
  *   unbind NUMBER
+ *   watch                                an observer of the watchlist, whose calls are printed as {"record": "watched", ...}
  *   channel_state CHANNEL | roster CHANNEL | state | member | statistics
  *   fork                                 what calls on the client give in a child of the process
  * The end of stdin destroys the client.
@@ -201,6 +202,7 @@ static bird_status tell_statistics(void) {
     json_unsigned("read_pauses", s.read_pauses);
     json_unsigned("attempts_refused", s.attempts_refused);
     json_unsigned("events_dropped", s.events_dropped);
+    json_unsigned("watchlist_entries_malformed", s.watchlist_entries_malformed);
     return status;
 }
 
@@ -215,6 +217,16 @@ static void print_bound(const bird_record *record, void *user_data) {
     json_begin();
     json_string("record", "bound");
     json_number("binding", (uint64_t *)user_data - bindings);
+    json_text("event", record->event, record->event_length);
+    json_text("data", record->data, record->data_length);
+    json_end();
+    fflush(stdout);
+}
+
+static void print_watched(const bird_record *record, void *user_data) {
+    (void)user_data;
+    json_begin();
+    json_string("record", "watched");
     json_text("event", record->event, record->event_length);
     json_text("data", record->data, record->data_length);
     json_end();
@@ -305,6 +317,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
     } else if (strcmp(command, "pause") == 0 || strcmp(command, "resume") == 0) {
         set_paused(*command == 'p');
         return BIRD_OK;
+    } else if (strcmp(command, "watch") == 0) {
+        return bird_client_observe(client, 1u << BIRD_RECORD_WATCHLIST, print_watched, NULL, NULL, NULL, error);
     } else if (first == NULL) {
         give_up("unknown command, or an argument is missing");
     } else if (strcmp(command, "close") == 0) {

@@ -21,6 +21,7 @@ static const char *const kinds[] = {
     "signed_in",
     "connection_lost",
     "connecting_in",
+    [BIRD_RECORD_WATCHLIST] = "watchlist",
 };
 static const char *const request_kinds[] = {"", "channel", "member", "headers", "reconnect"};
 static const char *const data_kinds[] = {"none", "string", "value"};
@@ -64,9 +65,13 @@ static void print_completion(const bird_record *record, const bird_completion *c
     print_error(completion->error);
 }
 
+static const char *kind_name(uint32_t kind) {
+    return kind < sizeof kinds / sizeof *kinds && kinds[kind] != NULL ? kinds[kind] : "unknown";
+}
+
 void print_record(const bird_record *record) {
     json_begin();
-    json_string("record", record->kind < sizeof kinds / sizeof *kinds ? kinds[record->kind] : "unknown");
+    json_string("record", kind_name(record->kind));
     json_text("channel", record->channel_name, record->channel_name_length);
     json_text("event", record->event, record->event_length);
     json_string("data_kind", data_kinds[record->data_kind]);

@@ -109,6 +109,7 @@ BIRD_RECORD_REQUEST = 11
 BIRD_RECORD_SIGNED_IN = 12
 BIRD_RECORD_CONNECTION_LOST = 13
 BIRD_RECORD_CONNECTING_IN = 14
+BIRD_RECORD_WATCHLIST = 16
 
 BIRD_DATA_NONE = 0
 BIRD_DATA_STRING = 1
@@ -181,6 +182,12 @@ class MemberDetail(ctypes.Structure):
     """bird_member."""
 
     _fields_ = (("struct_size", c_uint32), ("id_length", c_uint32), ("id", c_char_p))
+
+
+class WatchlistDetail(ctypes.Structure):
+    """bird_watchlist."""
+
+    _fields_ = (("struct_size", c_uint32), ("id_count", c_uint32), ("ids", POINTER(c_char_p)))
 
 
 class FailureDetail(ctypes.Structure):
@@ -264,6 +271,7 @@ class StatisticsCounters(ctypes.Structure):
         ("read_pauses", c_uint64),
         ("attempts_refused", c_uint64),
         ("events_dropped", c_uint64),
+        ("watchlist_entries_malformed", c_uint64),
     )
 
 
@@ -273,6 +281,7 @@ STRUCTS: dict[str, type[ctypes.Structure]] = {
     "bird_state_change": StateChangeDetail,
     "bird_subscription": SubscriptionDetail,
     "bird_member": MemberDetail,
+    "bird_watchlist": WatchlistDetail,
     "bird_failure": FailureDetail,
     "bird_completion": CompletionDetail,
     "bird_question": QuestionDetail,
@@ -377,6 +386,10 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
         _error,
     ),
     "bird_client_unbind": (_status, _handle, c_uint64),
+    "bird_channel_unbind_event": (_status, _handle, c_char_p),
+    "bird_client_unbind_event": (_status, _handle, c_char_p),
+    "bird_channel_unbind_all": (_status, _handle),
+    "bird_client_unbind_all": (_status, _handle),
     "bird_client_intern": (_status, _handle, c_char_p, POINTER(c_uint32), _error),
     "bird_data_is_json": (c_int32, c_char_p, c_size_t),
     "bird_request_authorize": (_status, _handle, c_char_p, c_char_p, c_char_p, _error),

@@ -12,6 +12,7 @@ from .bindings import Binding, Bindings, GloballyBindable, Handler
 from .errors import BirdRealtimeError, InvalidArgument, NotSubscribed, NotSupported, TimedOut
 from .events import Event, SubscriptionFailed, SubscriptionSucceeded
 from .stream import EventStream
+from .watchlist import Watchlist
 
 if TYPE_CHECKING:
     from .client import BirdRealtime
@@ -214,6 +215,11 @@ class PresenceChannel(Channel):
 
 class MemberChannel(Channel):
     """``bird.member``: events sent to the member signed in. It can be bound before signin, which gives it its name."""
+
+    def __init__(self, client: BirdRealtime, name: str, tag: int) -> None:
+        super().__init__(client, name, tag)
+        #: who is there of the members that the one signed in watches
+        self.watchlist = Watchlist(client)
 
     def trigger(self, event: str, data: object = _NOTHING, *, raw: bytes | None = None) -> bool:
         raise NotSupported("client events cannot be sent on the member channel")

@@ -16,7 +16,6 @@ import logging
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Iterator
 from threading import get_ident
 from typing import Callable
@@ -64,7 +63,7 @@ class Delivery:
         # Reentrant only because a thread can ask whether it has it by giving it back.
         self._turn = threading.RLock()
         self._handler_thread: int | None = None
-        self._posted: deque[Callable[[], None]] = deque()
+        self._posted = router.posted
         self._progress = Signal()
         self._resumed = Signal()
         self._is_paused = False
@@ -189,20 +188,20 @@ class Delivery:
 
     def _deliver(self, timeout_ms: int) -> bool:
         """One round: what was posted and one batch, waiting at most this long for it. False: nothing came."""
-        posted = len(self._posted)
-        records = self._take(0 if posted else timeout_ms)
+        has_posted = bool(self._posted)
+        records = self._take(0 if has_posted else timeout_ms)
         try:
             self._handler_thread = get_ident()
-            for _ in range(posted):
-                self._posted.popleft()()
             router = self._router()
-            if records is not None and router is not None:
-                router.deliver(records)
+            if router is not None:
+                router.run_posted()
+                if records is not None:
+                    router.deliver(records)
         finally:
             self._handler_thread = None
         if records is not None:
             self._native.release()
-        return records is not None or posted > 0
+        return records is not None or has_posted
 
     def _take(self, timeout_ms: int) -> Iterator[tuple[int, ...]] | None:
         if self._native.is_destroyed:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterator
 from ctypes import string_at
 from typing import Callable, NamedTuple
 
-from . import _abi
+from . import _abi, _json
 from .authorization import Requests
 from .bindings import Bindings
 from .channel import Channel, MemberChannel, PresenceChannel
@@ -83,6 +84,8 @@ class Router:
         self.errors = errors
         self._failure = failure
         self._is_silent = False
+        #: calls that the delivering thread makes before it goes on
+        self.posted: deque[Callable[[], None]] = deque()
         self._others: dict[int, Callable[[Fields], None]] = {
             _abi.BIRD_RECORD_SUBSCRIBED: self._subscribed,
             _abi.BIRD_RECORD_SUBSCRIPTION_ERROR: self._subscription_failed,
@@ -97,11 +100,13 @@ class Router:
             _abi.BIRD_RECORD_SIGNED_IN: self._signed_in,
             _abi.BIRD_RECORD_CONNECTION_LOST: self._connection_lost,
             _abi.BIRD_RECORD_CONNECTING_IN: self._connecting_in,
+            _abi.BIRD_RECORD_WATCHLIST: self._watchlist,
         }
 
     def silence(self) -> None:
         """No handler is called any more."""
         self._is_silent = True
+        self.posted.clear()
         self.by_tag.clear()
         self.channels.clear()
 
@@ -110,11 +115,14 @@ class Router:
         the same iterator goes on behind the record that was interrupted."""
         by_tag = self.by_tag
         names = self.names
+        posted = self.posted
         for record in records:
             if record[0] != _abi.BIRD_RECORD_EVENT:
                 other = self._others.get(record[0])
                 if other is not None and not self._is_silent:
                     other(Fields._make(record))
+                if posted:
+                    self.run_posted()
                 continue
             _, tag, _, event, data, data_length, _, event_length, event_id, data_kind, _, _ = record
             channel = by_tag.get(tag) or self._channel(Fields._make(record))
@@ -136,6 +144,15 @@ class Router:
                         handler(argument)
                     except Exception as error:
                         self.errors.report(error, argument)
+            if posted:
+                self.run_posted()
+
+    def run_posted(self) -> None:
+        """Makes the calls that wait now."""
+        for _ in range(len(self.posted)):
+            # One call may make others in its turn.
+            if self.posted:
+                self.posted.popleft()()
 
     def emit(self, bindings: Bindings, argument: object) -> bool:
         """Runs handlers; False if there was none."""
@@ -159,7 +176,10 @@ class Router:
         self.emit(channel._of_event(event.name), event)
 
     def emit_status(self, channel: Channel, status: SubscriptionSucceeded | SubscriptionFailed) -> None:
-        was_called = self.tell_status(channel, channel._announce(status), status)
+        bindings = channel._announce(status)
+        # Who was bound before, and has yet to be told how things stood, is told that first.
+        self.run_posted()
+        was_called = self.tell_status(channel, bindings, status)
         if isinstance(status, SubscriptionFailed) and not was_called:
             logger.warning("%s: %s", channel.name, status.error)
 
@@ -230,6 +250,8 @@ class Router:
         if change.current not in ("connecting", "connected"):
             for channel in list(self.channels.values()):
                 channel._reset()
+            if self.member is not None:
+                self.member.watchlist._forget()
         try:
             self.emit_connection("state_change", change)
             self.emit_connection(change.current, change)
@@ -254,7 +276,17 @@ class Router:
         member = member_of(fields.payload)
         if self.member is not None:
             self.member.name = f"#server-to-user-{member.member_id}"
+            self.member.watchlist._forget()
         self.emit_connection("signed_in", member)
+
+    def _watchlist(self, fields: Fields) -> None:
+        if self.member is None:
+            return
+        name = string_at(fields.event, fields.event_length).decode()
+        ids = _json.parse(fields.payload.decode())
+        bindings = self.member.watchlist._announce(name, ids)
+        self.run_posted()
+        self.emit(bindings, ids)
 
     def _completed(self, fields: Fields) -> None:
         completion = self.completions.pop(fields.operation_tag, None)

@@ -35,3 +35,5 @@ class Statistics(NamedTuple):
     attempts_refused: int
     #: application events dropped because handlers were slow (overflow)
     events_dropped: int
+    #: entries of watchlist frames that are none, or frames without any
+    watchlist_entries_malformed: int

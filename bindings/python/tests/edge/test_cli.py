@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from raw_client import TIMEOUT_S, RawClient
 
+from bird_realtime.edge import command
 from bird_realtime.edge.config import EdgeConfig
+from bird_realtime.edge.controls import Controls
 from bird_realtime.testing import EdgeServer
 
 COMMAND = [sys.executable, "-m", "bird_realtime", "edge"]
@@ -103,6 +108,17 @@ def test_banner() -> None:
 )
 def test_wrong_input_names_the_option(options: list[str], named: str) -> None:
     assert named in refused(*options)
+
+
+def test_the_documentation_has_every_option_and_every_control() -> None:
+    text = (Path(__file__).parents[4] / "docs/edge.md").read_text()
+    parser = argparse.ArgumentParser(add_help=False)
+    command.configure(parser)
+    options = {option for action in parser._actions for option in action.option_strings}
+    controls = {name for name in dir(Controls) if getattr(getattr(Controls, name), "is_control", False)}
+    assert len(controls) > 25
+    assert {option for option in options if not re.search(f"`{option}[` ]", text)} == set()
+    assert {control for control in controls if f"`{control}`" not in text} == set()
 
 
 def test_a_taken_port() -> None:
