@@ -18,23 +18,26 @@ struct Backoff: Sendable {
         }
     }
 
-    /// What the program may change.
+    private enum Wait: Equatable, Sendable {
+        case jitter(baseMs: Int64, maxMs: Int64)
+        case fixed(Int64)
+        case staged(ReconnectStages)
+    }
+
+    /// What a plan follows. The program may change it.
     private struct Rules: Equatable, Sendable {
-        var policy: ReconnectPolicy
-        var fixedMs: Int64
-        var stages: ReconnectStages
+        var wait: Wait
         var attemptsMax: Int
-        var baseMs: Int64
-        var maxMs: Int64
         var hasFlapGuard: Bool
 
         init(_ configuration: SessionConfiguration) {
-            policy = configuration.reconnect
-            fixedMs = configuration.reconnectDelayMs
-            stages = configuration.reconnectStages
+            wait =
+                switch configuration.reconnect {
+                case .jitter: .jitter(baseMs: configuration.backoffBaseMs, maxMs: configuration.backoffMaxMs)
+                case .fixed: .fixed(configuration.reconnectDelayMs)
+                case .staged: .staged(configuration.reconnectStages)
+                }
             attemptsMax = configuration.reconnectAttemptsMax
-            baseMs = configuration.backoffBaseMs
-            maxMs = configuration.backoffMaxMs
             hasFlapGuard = configuration.hasFlapGuard
         }
     }
@@ -55,9 +58,7 @@ struct Backoff: Sendable {
         rules = Rules(configuration)
     }
 
-    var policy: ReconnectPolicy { rules.policy }
-
-    /// False: nothing is different.
+    /// False: what is planned is as before.
     mutating func configure(_ configuration: SessionConfiguration) -> Bool {
         let changed = Rules(configuration)
         defer { rules = changed }
@@ -87,28 +88,28 @@ struct Backoff: Sendable {
 
     /// From the end of the attempt or connection before.
     func delayMs(_ band: Band, _ random: inout SplitMix64) -> Int64 {
-        let delayMs =
-            switch band {
-            case .atOnce: 0 as Int64
-            case .overCapacity where rules.policy == .jitter:
-                min(rules.maxMs, Self.overCapacityFloorMs + jitterMs(attempts, &random))
-            case .overCapacity: max(Self.overCapacityFloorMs, policyMs(&random))
-            case .policy: policyMs(&random)
+        let delayMs: Int64 =
+            switch (band, rules.wait) {
+            case (.atOnce, _): 0
+            case (.overCapacity, .jitter(_, let maxMs)):
+                min(maxMs, Self.overCapacityFloorMs + waitMs(&random))
+            case (.overCapacity, _): max(Self.overCapacityFloorMs, waitMs(&random))
+            case (.policy, _): waitMs(&random)
             }
         return max(delayMs, guardMs(&random))
     }
 
-    private func policyMs(_ random: inout SplitMix64) -> Int64 {
-        switch rules.policy {
-        case .jitter: jitterMs(attempts, &random)
-        case .fixed: rules.fixedMs
-        case .staged: rules.stages.delayMs(attempts)
+    private func waitMs(_ random: inout SplitMix64) -> Int64 {
+        switch rules.wait {
+        case .jitter(let baseMs, let maxMs): Self.jitterMs(baseMs, attempts, maxMs, &random)
+        case .fixed(let delayMs): delayMs
+        case .staged(let stages): stages.delayMs(attempts)
         }
     }
 
     /// Uniform between 0 and the window of this exponent.
-    func jitterMs(_ exponent: Int, _ random: inout SplitMix64) -> Int64 {
-        Int64.random(in: 0...Self.windowMs(rules.baseMs, exponent, rules.maxMs), using: &random)
+    static func jitterMs(_ baseMs: Int64, _ exponent: Int, _ maxMs: Int64, _ random: inout SplitMix64) -> Int64 {
+        Int64.random(in: 0...windowMs(baseMs, exponent, maxMs), using: &random)
     }
 
     private func guardMs(_ random: inout SplitMix64) -> Int64 {

@@ -81,7 +81,6 @@ struct Liveness: Sendable {
         note(now)
         isWatching = true
         isPongAwaited = false
-        misses = 0
         due = now + activityTimeoutMs
     }
 

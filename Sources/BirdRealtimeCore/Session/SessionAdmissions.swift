@@ -192,7 +192,8 @@ extension Session {
         self[applicant].failures += 1
         self[applicant].isFailureReported = self[applicant].isFailureReported || reportsNow
         let delayMs =
-            backoff.jitterMs(failures, &turn.random) + min(max(retryAfterMs ?? 0, 0), Self.retryAfterMaxMs)
+            Backoff.jitterMs(configuration.backoffBaseMs, failures, configuration.backoffMaxMs, &turn.random)
+            + min(max(retryAfterMs ?? 0, 0), Self.retryAfterMaxMs)
         enter(.waiting, applicant, due: turn.now + delayMs, &turn)
         if reportsNow {
             failed(applicant, fault, willRetry: true, &turn)

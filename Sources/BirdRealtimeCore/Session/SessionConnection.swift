@@ -214,7 +214,7 @@ extension Session {
     ) -> StateChange {
         let change = StateChange(
             previous: state, current: next, reason: reason, reasonText: text, closeCode: closeCode, attempt: attempts,
-            delayMs: delayMs, policy: delayMs < 0 ? nil : backoff.policy, connectionID: connectionID)
+            delayMs: delayMs, policy: delayMs < 0 ? nil : configuration.reconnect, connectionID: connectionID)
         state = next
         turn.emit(.state(change))
         return change

@@ -117,6 +117,6 @@ extension Session {
             .connectingIn(
                 StateChange(
                     previous: state, current: state, reason: BIRD_OK, reasonText: text, closeCode: 0,
-                    attempt: attempts &+ 1, delayMs: delayMs, policy: backoff.policy, connectionID: "")))
+                    attempt: attempts &+ 1, delayMs: delayMs, policy: configuration.reconnect, connectionID: "")))
     }
 }

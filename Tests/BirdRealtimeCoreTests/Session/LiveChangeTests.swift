@@ -68,12 +68,16 @@ import Testing
         #expect(driver.plan?.delayMs == 9_000)
     }
 
-    @Test("what has nothing to do with the plan leaves it alone") func otherOptions() {
+    @Test("what has nothing to do with the plan leaves it alone") func otherOptions() throws {
+        let stages = try ReconnectStages("1x1")
         var driver = planned()
         driver.configure {
             $0.pongTimeoutMs = 5
             $0.activityTimeoutMs = 7
             $0.pongMissesMax = 9
+            $0.reconnectStages = stages
+            $0.backoffBaseMs = 5
+            $0.backoffMaxMs = 5
         }
         driver.configure { _ in }
         #expect(driver.take() == [])
