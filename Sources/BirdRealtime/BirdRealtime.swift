@@ -21,16 +21,18 @@ public final class BirdRealtime: Sendable {
     private let delivery: QueueDelivery
     private let channels = Mutex<[String: Channel]>([:])
     private let signins: Signins
-    /// The events sent to the member signed in. Bind to it at any time; it can be neither triggered on nor unsubscribed.
-    public let member: Channel
+    /// The events sent to the member signed in.
+    public let member: MemberChannel
 
     /// Neither throws nor traps: with options that cannot be used the client is `failed` from the start.
     public init(options: BirdRealtimeOptions) {
         let delivery = QueueDelivery(options.deliveryQueue)
         client = Result { () throws(Fault) in try Client(options.forCore(delivery.records)) }
-        member = Channel.make("member", client, delivery) { (client) throws(Fault) in
-            try client.memberChannelReference()
-        }
+        member = MemberChannel(
+            "member",
+            MemberChannel.open(client) { (client) throws(Fault) in
+                try client.memberChannelReference()
+            }, delivery)
         self.delivery = delivery
         let signins = Signins(delivery)
         self.signins = signins
@@ -150,6 +152,17 @@ public final class BirdRealtime: Sendable {
         try? client.get().unbind(token.number)
     }
 
+    /// Removes the handlers that were bound to this event of every channel, and no others.
+    public func unbind(_ event: String) {
+        attempt { (client) throws(Fault) in try client.unbind(event) }
+    }
+
+    /// Removes what `bind` and `bindGlobal` of this client have bound; a sequence of its events ends. What the `on…` functions have bound
+    /// stays.
+    public func unbindAll() {
+        attempt { (client) throws(Fault) in try client.unbindAll() }
+    }
+
     /// The application events of every channel, those sent to the member included, from now on.
     public func events() -> EventSequence {
         switch client {
@@ -247,11 +260,8 @@ public final class BirdRealtime: Sendable {
         token { (client) throws(Fault) in try client.observe(kind, body: body) }
     }
 
-    /// A registration that the core refuses (a name that is none, a closed client) is told by `onError`.
     private func token(_ register: (Client) throws(Fault) -> UInt64) -> BindingToken {
-        var token = BindingToken.none
-        attempt { (client) throws(Fault) in token = BindingToken(number: try register(client)) }
-        return token
+        (try? client.get())?.token(register) ?? .none
     }
 
     func attempt(_ body: (Client) throws(Fault) -> Void) {

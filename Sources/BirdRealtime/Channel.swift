@@ -31,11 +31,15 @@ public class Channel: @unchecked Sendable {
             case .private: PrivateChannel.self
             case .public, .member: Channel.self
             }
-        let core: Result<BirdRealtimeCore.Channel, Fault> = client.flatMap { client in
-            Result { () throws(Fault) in try open(client) }
-        }
+        return type.init(name, self.open(client, open), delivery)
+    }
+
+    static func open(
+        _ client: Result<Client, Fault>, _ open: (Client) throws(Fault) -> BirdRealtimeCore.Channel
+    ) -> Result<BirdRealtimeCore.Channel, Fault> {
+        let core = client.flatMap { client in Result { () throws(Fault) in try open(client) } }
         if case .success(let client) = client, case .failure(let fault) = core { client.report(fault) }
-        return type.init(name, core, delivery)
+        return core
     }
 
     deinit { core?.release() }
@@ -46,9 +50,10 @@ public class Channel: @unchecked Sendable {
     /// True once the subscription was denied, or if it never can succeed; `subscribe` tries again.
     public var failed: Bool { core.map { $0.state == .failed } ?? true }
 
-    /// Calls the handler for each event of this name, those of `BirdProtocol.Event` included. Handlers of one event run in the order
-    /// of binding, before those bound with `bindGlobal`. They are called on the delivery queue. The channel keeps the handler until
-    /// it is unbound or the channel is unsubscribed: capture what owns the client weakly.
+    /// Calls the handler, on the delivery queue, for each event of this name, those of `BirdProtocol.Event` included. Handlers of one
+    /// event run in the order of binding: the channel's, the client's, then those that `bindGlobal` has bound. One for
+    /// `subscriptionSucceeded` or `subscriptionError` that is bound when this is how the subscription stands already hears of it
+    /// once. The channel keeps the handler until it is unbound or the channel is unsubscribed: capture what owns the client weakly.
     @discardableResult
     public func bind(_ event: String, _ handler: @escaping @Sendable (_ data: JSONValue?) -> Void) -> BindingToken {
         guard let core else {
@@ -58,7 +63,7 @@ public class Channel: @unchecked Sendable {
             }
             return .none
         }
-        return token(core) { () throws(Fault) in try core.bind(event) { handler($0.payload) } }
+        return core.client.token { _ throws(Fault) in try core.bind(event) { handler($0.payload) } }
     }
 
     /// Calls the handler for each application event of this channel; those of `BirdProtocol.Event` are not among them.
@@ -67,7 +72,7 @@ public class Channel: @unchecked Sendable {
         _ handler: @escaping @Sendable (_ event: String, _ data: JSONValue?) -> Void
     ) -> BindingToken {
         guard let core else { return .none }
-        return token(core) { () throws(Fault) in try core.bind(nil) { handler($0.eventName, $0.payload) } }
+        return core.client.token { _ throws(Fault) in try core.bind(nil) { handler($0.eventName, $0.payload) } }
     }
 
     /// The channel's application events from now on.
@@ -89,6 +94,18 @@ public class Channel: @unchecked Sendable {
     /// Removes a handler. Never waits: at most one call that is already running ends after it.
     public func unbind(_ token: BindingToken) {
         try? core?.client.unbind(token.number)
+    }
+
+    /// Removes the handlers that were bound to this event.
+    public func unbind(_ event: String) {
+        guard let core else { return }
+        try? core.client.unbind(event, of: core)
+    }
+
+    /// Removes every handler of the channel; a sequence of its events ends.
+    public func unbindAll() {
+        guard let core else { return }
+        try? core.client.unbindAll(of: core)
     }
 
     /// Sends an event to the other subscribers of a private or presence channel; nothing is sent back to this one. The name begins
@@ -117,16 +134,6 @@ public class Channel: @unchecked Sendable {
     func unsubscribe() {
         try? core?.unsubscribe()
     }
-
-    /// A registration that the core refuses (a name that is none, a channel that was unsubscribed) is told by `onError`.
-    private func token(_ core: BirdRealtimeCore.Channel, _ bind: () throws(Fault) -> UInt64) -> BindingToken {
-        do throws(Fault) {
-            return BindingToken(number: try bind())
-        } catch {
-            core.client.report(error)
-            return .none
-        }
-    }
 }
 
 // The subclasses add no state: they are as Sendable as Channel is.
@@ -138,6 +145,12 @@ public class PrivateChannel: Channel, @unchecked Sendable {}
 /// process. `trigger` throws. An event that neither the key at hand nor the one then asked for opens is lost and told by
 /// `BirdProtocol.Event.decryptionError`.
 public final class EncryptedChannel: PrivateChannel, @unchecked Sendable {}
+
+/// The events sent to the member signed in. Bind to it at any time; it can be neither triggered on nor unsubscribed.
+public final class MemberChannel: Channel, @unchecked Sendable {
+    /// Who is there of the members that this one watches.
+    public var watchlist: Watchlist { Watchlist(client: core?.client) }
+}
 
 /// A private channel that knows who is there ("presence-…").
 public final class PresenceChannel: PrivateChannel, @unchecked Sendable {

@@ -36,6 +36,16 @@ final class Handler: Sendable {
 }
 
 extension Client {
+    /// A registration that the core refuses (a name that is none, a channel or a client that has ended) is told by `onError`.
+    func token(_ register: (Client) throws(Fault) -> UInt64) -> BindingToken {
+        do throws(Fault) {
+            return BindingToken(number: try register(self))
+        } catch {
+            report(error)
+            return .none
+        }
+    }
+
     func observe(_ kind: Int32, body: @escaping RecordBody) throws(Fault) -> UInt64 {
         try observe(1 << UInt64(kind), Handler.call, userData: Handler.userData(body), destructor: Handler.release)
     }
@@ -45,6 +55,13 @@ extension Client {
         try withBytes(of: event) { (bytes) throws(Fault) in
             try bind(bytes, Handler.call, userData: Handler.userData(body), destructor: Handler.release)
         }
+    }
+}
+
+extension Client {
+    /// nil: the handlers of every application event.
+    func unbind(_ event: String?, of channel: BirdRealtimeCore.Channel? = nil) throws(Fault) {
+        try withBytes(of: event) { (bytes) throws(Fault) in try unbind(bytes, of: channel) }
     }
 }
 

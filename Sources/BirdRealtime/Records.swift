@@ -35,6 +35,12 @@ extension bird_record {
         detail.map { ConnectionChange($0.load(as: bird_state_change.self)) }
     }
 
+    /// The ids in a record of the watchlist.
+    var watchedMembers: [String] {
+        guard let detail = detail?.load(as: bird_watchlist.self), let ids = detail.ids else { return [] }
+        return (0..<Int(detail.id_count)).compactMap { ids[$0].map { String(cString: $0) } }
+    }
+
     /// Why the subscription was denied, if it will not be tried again.
     var denial: RealtimeError? {
         guard let detail = detail?.load(as: bird_subscription.self), detail.will_retry == 0 else { return nil }

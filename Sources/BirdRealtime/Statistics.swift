@@ -30,6 +30,8 @@ public struct Statistics: Sendable, Hashable {
     public let attemptsRefused: UInt64
     /// Application events dropped because the delivery queue was slow (`BirdRealtimeOptions.overflow`).
     public let eventsDropped: UInt64
+    /// Entries of watchlist messages that are none, or messages without any.
+    public let watchlistEntriesMalformed: UInt64
 
     init(_ core: bird_statistics) {
         bytesReceived = core.bytes_received
@@ -48,5 +50,6 @@ public struct Statistics: Sendable, Hashable {
         readPauses = core.read_pauses
         attemptsRefused = core.attempts_refused
         eventsDropped = core.events_dropped
+        watchlistEntriesMalformed = core.watchlist_entries_malformed
     }
 }

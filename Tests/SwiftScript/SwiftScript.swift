@@ -12,6 +12,8 @@ import Synchronization
 ///     subscribe CHANNEL | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin | member
 ///     connect | disconnect | close | release | state | statistics | roster CHANNEL
 ///     flush | retry | policy jitter|fixed|staged [SECONDS [ATTEMPTS_MAX]] | keep SECONDS PONG_SECONDS | set KEY VALUE
+///     bind CHANNEL|* EVENT | unbind CHANNEL|* EVENT | unbind_last | unbind_all CHANNEL|*       "*" is the client
+///     watch | watched                                    binds to the watchlist, says who is there
 ///     stream CHANNEL|* | drop CHANNEL|*                  makes a sequence of events (of the client: "*"), lets go of it
 ///     take CHANNEL|* COUNT [signin] | cancel CHANNEL|*   reads from it in a task, which also signs in; cancels that task
 ///     block | unblock                                    holds the delivery queue up
@@ -61,6 +63,7 @@ private final class Script {
     private let gate = DispatchSemaphore(value: 0)
     private let questions = Questions()
     private let streams = Streams()
+    private var lastBinding: BindingToken?
     private var bird: BirdRealtime?
 
     init(_ arguments: [String]) {
@@ -160,6 +163,17 @@ private final class Script {
                 try bird.setKeepAlive(.init(activityTimeout: Double(first), pongTimeout: Double(words[2])))
             }
         case "set": change { try bird.set(first, words[2]) }
+        case "bind": lastBinding = bind(bird, first, words[2])
+        case "unbind": first == "*" ? bird.unbind(words[2]) : bird.subscribe(first).unbind(words[2])
+        case "unbind_last": lastBinding.map { bird.unbind($0) }
+        case "unbind_all": first == "*" ? bird.unbindAll() : bird.subscribe(first).unbindAll()
+        case "watch":
+            for event in ["online", "offline"] {
+                bird.member.watchlist.bind(event) { say("\(event) \($0.joined(separator: ","))") }
+            }
+        case "watched":
+            let watchlist = bird.member.watchlist
+            say("watched \(watchlist.online.joined(separator: ",")) \(watchlist.offline.joined(separator: ","))")
         case "stream": streams.open(first, bird)
         case "drop": streams.drop(first)
         case "take": streams.take(first, Int(words[2]) ?? 0, signingInTo: words.count > 3 ? bird : nil)
@@ -199,6 +213,11 @@ private final class Script {
         case "staged": .staged(delay.map { [.init(attempts: 1, delay: $0), .init(attempts: 2, delay: 2 * $0)] })
         default: .jitter(base: delay)
         }
+    }
+
+    private func bind(_ bird: BirdRealtime, _ name: String, _ event: String) -> BindingToken {
+        guard name == "*" else { return bird.subscribe(name).bind(event) { say("\(event): \($0?.text ?? "-")") } }
+        return bird.bind(event) { say("\(event) on \($0): \($1?.text ?? "-")") }
     }
 
     private func trigger(_ channel: Channel, _ words: [String]) {

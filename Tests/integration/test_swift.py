@@ -256,6 +256,72 @@ def test_a_bad_name_fails_on_the_channel_and_on_the_client(run: RunSwift) -> Non
     script.wait_for(r"is connected [\d.]+")
 
 
+def test_handlers_are_unbound_one_by_one_by_event_and_all(edge: EdgeServer, run: RunSwift) -> None:
+    script = run()
+    for what in ("orders moved", "orders gone", "* moved", "* gone", "orders moved"):
+        script.write(f"bind {what}")
+    edge.wait_for_subscription("orders")
+
+    def told(number: int) -> list[str]:
+        """What handlers say of one event each, up to that of the sequence."""
+        for event in ("moved", "gone", "end"):
+            edge.publish(event, ["orders"], number)
+        script.wait_for(f"took orders orders end {number}")
+        end = script.lines.index(f"took orders orders end {number}")
+        return [line for line in script.lines[:end] if line.endswith(f": {number}")]
+
+    script.write("stream orders")
+    script.write("take orders 100")
+    script.wait_for("open orders")
+    assert told(1) == ["moved: 1", "moved: 1", "moved on orders: 1", "gone: 1", "gone on orders: 1"]
+    script.write("unbind_last")
+    script.write("unbind * gone")
+    script.write("unbind orders gone")
+    script.write("unbind orders no-such-event")
+    assert told(2) == ["moved: 2", "moved on orders: 2"]
+    script.write("unbind_all *")
+    assert told(3) == ["moved: 3"]
+    script.write("unbind_all orders")
+    script.wait_for("end orders")
+
+
+def test_a_handler_that_is_bound_late_hears_how_the_subscription_stands(edge: EdgeServer, run: RunSwift) -> None:
+    edge.deny_channel("private-ledger")
+    script = run(f"auth={edge.auth_endpoint}")
+    for name, event in (("orders", "bird:subscription_succeeded"), ("private-ledger", "bird:subscription_error")):
+        script.write(f"subscribe {name}")
+        script.wait_for(f"{name} {event} .*")
+        script.write(f"bind {name} {event}")
+        script.wait_for(f"{event}: .*")
+    # And so does a sequence.
+    script.write("stream private-ledger")
+    script.write("take private-ledger 1")
+    script.wait_for("threw private-ledger -30 .*")
+
+
+def test_watchlist(edge: EdgeServer, run: RunSwift) -> None:
+    edge.update_app(watchlist_events=True)
+    edge.set_watchlist("m_7", ["m_8", "m_9"])
+    script = run(f"member_auth={edge.member_auth_endpoint}")
+    script.write("watched")
+    script.wait_for("watched  ")
+    script.write("watch")
+    script.write("signin")
+    script.wait_for("offline m_8,m_9")
+    other = run(f"member_auth={edge.member_auth_endpoint}", "headers=1")
+    other.write("signin")
+    other.wait_for("asked headers .*")
+    other.write("grant headers m_8")
+    script.wait_for("online m_8")
+    script.write("watched")
+    script.wait_for("watched m_8 m_9")
+    script.write("watch")  # late
+    assert {script.wait_for("(?:on|off)line .*")[0] for _ in range(2)} == {"online m_8", "offline m_9"}
+    edge.drop_connections()
+    script.wait_for("signed in m_7 .*")
+    script.wait_for("offline .*")
+
+
 def test_a_released_client_closes_its_connection(edge: EdgeServer, run: RunSwift) -> None:
     script = run()
     script.write("subscribe orders")

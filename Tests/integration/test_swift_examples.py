@@ -93,6 +93,23 @@ def test_staged_gives_up_and_begins_again(edge: EdgeServer, run: Run) -> None:
     assert example.wait() == 0
 
 
+def test_watchlist(edge: EdgeServer, run: Run) -> None:
+    edge.update_app(watchlist_events=True)
+    edge.set_watchlist("m_7", ["m_8", "m_9"])
+    example = run("watchlist", edge.member_auth_endpoint, "m_7")
+    example.wait_for("offline: m_8 m_9")
+    other = run("watchlist", edge.member_auth_endpoint, "m_8")
+    example.wait_for("online: m_8")
+    other.end_input()
+    example.wait_for("offline: m_8")
+    edge.set_watchlist("m_7", ["m_7"])
+    example.write("")
+    assert {example.wait_for("online: m_7|signed in again")[0] for _ in range(2)} == {"online: m_7", "signed in again"}
+    example.end_input()
+    example.wait_for("still online: m_7")
+    assert example.wait() == 0
+
+
 def test_bad_arguments(run_swift: Run, run: Run) -> None:
     for arguments in ([], ["chat"], ["no-such-example", "a", "b"]):
         example = run_swift("swift-example", *arguments)

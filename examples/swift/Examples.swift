@@ -13,6 +13,7 @@ struct Examples {
     /// With what follows APP_KEY and EDGE.
     private static let all: [String: (arguments: [String], run: Example)] = [
         "chat": (["AUTH_ENDPOINT", "MEMBER_AUTH_ENDPOINT", "TOKEN"], chat),
+        "watchlist": (["MEMBER_AUTH_ENDPOINT", "MEMBER_ID"], watchlist),
         "headers": (["AUTH_ENDPOINT", "TOKEN_FILE", "CHANNEL"], headers),
         "staged": (["DELAY", "LONG_DELAY", "ATTEMPTS_MAX"], staged),
     ]

@@ -86,6 +86,9 @@ extension Client {
 
     func takeLate() -> [(binding: Binding, contents: [RecordContent])] { lock.withLock { book.takeLate() } }
 
+    /// Who is online and who is offline of those whom the member watches, as far as it has been delivered.
+    package var watchlist: [(name: String, ids: [String])] { lock.withLock { book.watchlist.summary } }
+
     func forgetWatchlist() { lock.withLock { book.watchlist = Watchlist() } }
 
     func forgetConnection() {
