@@ -185,17 +185,19 @@ static void grant_but_never_reconnect(const bird_record *record, void *user_data
 
 MODE_CASE(client_gives_up_and_says_so) {
     static const char *const settings[] = {
-        "may_reconnect", "1", "reconnect", "fixed", "reconnect_attempts_max", "2", "reconnect_delay_ms", "300", NULL};
+        "may_reconnect", "1", "reconnect", "fixed", "reconnect_attempts_max", "2", "reconnect_delay_ms", LONG_MS, NULL};
     world w = open_planning(settings, grant_but_never_reconnect);
     world_drop(&w);
     UNTIL(&w, journal_count() == 2); /* lost, and the first plan */
     bird_channel *channel = NULL;
     CHECK_STATUS(bird_client_subscribe(w.client, "orders", 7, &channel, NULL), BIRD_OK);
-    UNTIL(&w, journal_count() == 6);
-    CHECK_TEXT(journal_entry(2), "in:2:fixed");
-    CHECK_TEXT(journal_entry(3), "error:BIRD_ERR_GAVE_UP");
-    CHECK(strncmp(journal_entry(4), "BIRD_ERR_GAVE_UP:gave up after 2 attempts: ", 43) == 0);
-    CHECK_TEXT(journal_entry(5), "done:BIRD_ERR_GAVE_UP");
+    CHECK_STATUS(bird_client_set_int(w.client, "reconnect_delay_ms", 1, NULL), BIRD_OK);
+    UNTIL(&w, journal_count() == 7);
+    CHECK_TEXT(journal_entry(2), "in:1:fixed"); /* planned anew */
+    CHECK_TEXT(journal_entry(3), "in:2:fixed");
+    CHECK_TEXT(journal_entry(4), "error:BIRD_ERR_GAVE_UP");
+    CHECK(strncmp(journal_entry(5), "BIRD_ERR_GAVE_UP:gave up after 2 attempts: ", 43) == 0);
+    CHECK_TEXT(journal_entry(6), "done:BIRD_ERR_GAVE_UP");
     CHECK_STATUS(bird_client_retry_now(w.client), BIRD_OK); /* no effect */
     CHECK_STATUS(bird_client_wait(w.client, BIRD_STATE_DISCONNECTED, 0), BIRD_OK);
     CHECK_STATUS(bird_client_wait(w.client, BIRD_STATE_CONNECTED, -1), BIRD_ERR_GAVE_UP);

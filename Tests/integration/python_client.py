@@ -143,7 +143,7 @@ class Script:
         )
 
     def tell_change(self, record: str, event: MemberEvent) -> None:
-        say(record=record, channel=event.channel.name, member_id=event.member_id)
+        say(record=record, channel=event.channel.name, member_id=event.member.member_id)
 
     def tell_count(self, event: Event) -> None:
         say(record="connection_count", channel=event.channel.name, data=event.text)

@@ -12,18 +12,21 @@ from scripted_server import Connection, ScriptedServer
 LONG_MS = 86_400_000
 
 
-def lose(server: ScriptedServer, client: ScriptClient) -> None:
+def lose(server: ScriptedServer, client: ScriptClient) -> float:
+    """A connection that is lost; when it was not yet."""
     connection = server.accept()
     connection.establish()
     client.wait_for_state("connected")
-    connection.close()
+    before = hang_up(connection)
     client.wait_for("connection_lost")
+    return before
 
 
 def hang_up(connection: Connection) -> float:
-    """An attempt that fails; when it had ended."""
+    """An attempt that fails; when it had not yet."""
+    before = time.monotonic()
     connection.close()
-    return time.monotonic()
+    return before
 
 
 def planned(client: ScriptClient, attempt: int, policy: str) -> int:
@@ -32,14 +35,13 @@ def planned(client: ScriptClient, attempt: int, policy: str) -> int:
 
 def test_staged_attempts_come_when_they_were_announced(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server, reconnect="staged", reconnect_stages="2x60,1x250")
-    lose(server, client)
-    ended = time.monotonic()
+    before = lose(server, client)
     for attempt, wait_ms in enumerate([60, 60, 250, 60, 60], 1):
         assert planned(client, attempt, "staged") == wait_ms
         connection = server.accept()
-        assert time.monotonic() - ended >= wait_ms / 1000 - 0.06  # a loss is seen a little later than it happens
+        assert time.monotonic() - before >= wait_ms / 1000
         assert client.wait_for_state("connecting")["attempt"] == attempt
-        ended = hang_up(connection)
+        before = hang_up(connection)
     assert len(client.all("connection_lost")) == 1
     server.accept().establish("2.2")
     assert client.wait_for_state("connected")["policy"] == ""
@@ -128,7 +130,7 @@ def test_what_is_planned_changes_with_the_options(server: ScriptedServer, connec
     client = connect(server, reconnect="fixed", reconnect_delay_ms=LONG_MS)
     lose(server, client)
     assert planned(client, 1, "fixed") == LONG_MS
-    client.do("configure", "reconnect_stages", "1x1,1x20")
+    client.do("configure", "reconnect_stages", f"1x1,1x20,1x{LONG_MS}")
     client.do("configure", "reconnect", "staged")
     assert planned(client, 1, "staged") <= 1
     hang_up(server.accept())
@@ -167,14 +169,14 @@ def test_so_many_pings_are_missed(server: ScriptedServer, connect: StartClient) 
         server, preset="staged", activity_timeout_ms=1000, pong_timeout_ms=300, pong_misses_max=3, reconnect="fixed"
     )
     first = server.accept()
+    before = time.monotonic()
     first.establish(activity_timeout=60)
-    established = time.monotonic()
     expect_pings(first, 3)
     lost = client.wait_for_state("unavailable")
-    silent = time.monotonic() - established
+    silent = time.monotonic() - before
     assert (lost["reason"], lost["delay_ms"], lost["policy"]) == ("BIRD_ERR_TIMEOUT", 0, "fixed")
     assert "3 pings in a row" in lost["reason_text"]
-    assert silent >= 1.0 + 3 * 0.3 - 0.05
+    assert silent >= 1.0 + 3 * 0.3
     server.accept().establish("2.2")
     client.wait_for_state("connected")
     first.expect_end()
