@@ -76,17 +76,22 @@ final class Connection: EventSource {
 
     // MARK: Out
 
-    func send(_ text: [UInt8], maskKey: UInt32, clientEventCost: Int?) {
+    func send(_ text: [UInt8], _ kind: FrameKind, maskKey: UInt32, clientEventCost: Int) {
         guard phase == .open || phase == .upgrading, !isDetached else { return }
-        outbound.append(opcode: .text, text, maskKey: maskKey, clientEventCost: clientEventCost)
+        outbound.append(opcode: .text, text, maskKey: maskKey)
+        switch kind {
+        case .plain: break
+        case .clientEvent: outbound.markClientEvent(cost: clientEventCost)
+        case .awaited: outbound.markAwaited()
+        }
     }
 
     /// Writes what waits. Call after a round of sends.
     func flush() {
         guard phase != .ended, !isDetached, !outbound.isEmpty else { return }
-        let (failure, written, cost) = outbound.flush(to: stream)
-        if written > 0 { owner.connectionWrote(self, bytes: written, clientEventCost: cost) }
-        if let failure, phase != .closing {
+        let progress = outbound.flush(to: stream)
+        if progress.bytes > 0 { owner.connectionWrote(self, progress) }
+        if let failure = progress.failure, phase != .closing {
             guard !isPaused else {
                 detach()
                 return
@@ -141,8 +146,8 @@ final class Connection: EventSource {
 
     /// What the stream takes at once; whether it fails does not matter any more.
     private func writeLast() {
-        let (_, written, cost) = outbound.flush(to: stream)
-        if written > 0 { owner.connectionWrote(self, bytes: written, clientEventCost: cost) }
+        let progress = outbound.flush(to: stream)
+        if progress.bytes > 0 { owner.connectionWrote(self, progress) }
     }
 
     private func lingerUntilClosed() {
@@ -386,7 +391,7 @@ final class Connection: EventSource {
     }
 
     private func pong(_ payload: UnsafeRawBufferPointer) {
-        outbound.append(opcode: .pong, Array(payload), maskKey: Randomness.next(), clientEventCost: nil)
+        outbound.append(opcode: .pong, Array(payload), maskKey: Randomness.next())
     }
 
     /// RFC 6455 5.5.1: answer a close with a close, then let the server close the stream.

@@ -223,10 +223,9 @@ final class Driver {
         switch effect {
         case .open(let id): open(id)
         case .close(let id, let code, let reason, let abandon): close(id, code, reason, abandon)
-        case .send(let id, let bytes, let isClientEvent):
+        case .send(let id, let bytes, let kind):
             guard let connection, connection.id == id else { return }
-            connection.send(
-                bytes, maskKey: Randomness.next(), clientEventCost: isClientEvent ? clientEventCost : nil)
+            connection.send(bytes, kind, maskKey: Randomness.next(), clientEventCost: clientEventCost)
             client.counters.messagesSent.add(1)
         case .authorize(let question): authorize(question)
         case .askReconnect(let question): ask(.reconnect(question))
@@ -337,9 +336,10 @@ final class Driver {
         settle(reactor.now)
     }
 
-    func connectionWrote(_ connection: Connection, bytes: Int, clientEventCost: Int) {
-        client.counters.bytesSent.add(UInt64(bytes))
-        if clientEventCost > 0 { client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed) }
+    func connectionWrote(_ connection: Connection, _ progress: Outbound.Progress) {
+        client.counters.bytesSent.add(UInt64(progress.bytes))
+        if progress.cost > 0 { client.outboundBytes.wrappingSubtract(progress.cost, ordering: .relaxed) }
+        if progress.awaited > 0 { feed(.written(connection.id, awaited: progress.awaited)) }
     }
 
     func connection(_ connection: Connection, received bytes: Int) {

@@ -4,15 +4,31 @@ import Glibc
 struct Outbound {
     private(set) var bytes: [UInt8] = []
     private var written = 0
-    /// Where each waiting client event ends, and what it was counted with.
-    private var clientEvents: [(end: Int, cost: Int)] = []
+    /// Where each waiting client event and each awaited frame ends; a client event costs what it was counted with, nothing else does.
+    private var marks: [(end: Int, cost: Int)] = []
+
+    /// What a flush has done.
+    struct Progress {
+        /// nil: all good, whether or not something is left.
+        var failure: Fault?
+        var bytes = 0
+        /// Of the client events written.
+        var cost = 0
+        /// Frames whose writing somebody waits for.
+        var awaited = 0
+    }
 
     var isEmpty: Bool { written == bytes.count }
 
-    mutating func append(opcode: Opcode, _ payload: [UInt8], maskKey: UInt32, clientEventCost: Int?) {
+    mutating func append(opcode: Opcode, _ payload: [UInt8], maskKey: UInt32) {
         payload.withUnsafeBytes { FrameEncoder.append(opcode: opcode, payload: $0, maskKey: maskKey, to: &bytes) }
-        if let clientEventCost { clientEvents.append((bytes.count, clientEventCost)) }
     }
+
+    /// What was appended last is a client event that was counted with this.
+    mutating func markClientEvent(cost: Int) { marks.append((bytes.count, cost)) }
+
+    /// Somebody waits for what was appended last to be written.
+    mutating func markAwaited() { marks.append((bytes.count, 0)) }
 
     mutating func appendRaw(_ raw: ArraySlice<UInt8>) { bytes.append(contentsOf: raw) }
 
@@ -20,34 +36,33 @@ struct Outbound {
         FrameEncoder.appendClose(code: code, reason: reason, maskKey: maskKey, to: &bytes)
     }
 
-    /// Writes as much as the stream takes. nil: all good, whether or not something is left. Returns the cost of client events written.
-    mutating func flush(to stream: Stream) -> (failure: Fault?, written: Int, costWritten: Int) {
+    /// Writes as much as the stream takes.
+    mutating func flush(to stream: Stream) -> Progress {
         let before = written
-        var failure: Fault?
+        var progress = Progress()
         writing: while written < bytes.count {
             let outcome = bytes.withUnsafeBytes { stream.write(UnsafeRawBufferPointer(rebasing: $0[written...])) }
             switch outcome {
             case .bytes(let count): written += count
             case .wouldBlock, .end: break writing
             case .failed(let fault):
-                failure = fault
+                progress.failure = fault
                 break writing
             }
         }
-        let done = written - before
-        var cost = 0
+        progress.bytes = written - before
         var finished = 0
-        while finished < clientEvents.count, clientEvents[finished].end <= written {
-            cost += clientEvents[finished].cost
+        while finished < marks.count, marks[finished].end <= written {
+            progress.cost += marks[finished].cost
+            progress.awaited += marks[finished].cost == 0 ? 1 : 0
             finished += 1
         }
-        clientEvents.removeFirst(finished)
+        marks.removeFirst(finished)
         if written == bytes.count {
             bytes.removeAll(keepingCapacity: bytes.capacity <= 16_384)
-            for position in clientEvents.indices { clientEvents[position].end -= written }
             written = 0
         }
-        return (failure, done, cost)
+        return progress
     }
 
     /// Keeps no memory for what is to come.
@@ -56,6 +71,6 @@ struct Outbound {
     /// Forgets everything; returns the number of client events that were lost and their cost.
     mutating func drop() -> (lost: Int, cost: Int) {
         defer { self = Outbound() }
-        return (clientEvents.count, clientEvents.reduce(0) { $0 + $1.cost })
+        return (marks.count { $0.cost > 0 }, marks.reduce(0) { $0 + $1.cost })
     }
 }

@@ -1,50 +1,112 @@
-/// Subscribe frames of this connection whose answers nobody waits for any more, because the program left the channel first.
-/// They tell a late confirmation of the old subscription from that of a new one with the same name.
+/// Subscribe frames of this connection whose answers nobody waits for any more, because the program left the channel first or an
+/// earlier frame was answered. They tell a late confirmation of an old subscription from that of a new one with the same name, and
+/// an error about them from one about somebody who waits.
 struct Departures: Sendable {
     private struct Departure {
-        var frames: Int
-        /// An error of the edge may have been the answer.
-        var isDoubtful = false
+        /// Frames that the edge was told to forget and has yet to answer.
+        var certain = 0
+        /// Frames whose answer may have been an error, or may never come.
+        var doubtful = 0
+        /// The edge may answer with an error.
+        var isErrorDue = false
+        /// The edge has not been told to forget them.
+        var isOwed = false
     }
 
     enum Confirmation {
         /// No frame but those of the present holder accounts for it.
         case expected
-        /// An abandoned frame accounts for it.
+        /// An abandoned frame accounts for it, and the edge has been told.
         case late
         /// An abandoned frame may account for it.
         case doubtful
+        /// An abandoned frame accounts for it, and the edge has not been told.
+        case owed
     }
 
     /// Beyond this number a late confirmation is taken for one of the new subscription.
     private static let namesMax = 1024
 
     private var byName: [String: Departure] = [:]
-    /// Whether an answer to an abandoned frame is certain to come.
-    private(set) var areAnswersDue = false
 
+    /// The program left the channel, and the edge is told now.
     mutating func add(_ name: String, frames: Int) {
-        guard frames > 0, byName.count < Self.namesMax || byName[name] != nil else { return }
-        byName[name] = Departure(frames: frames + (byName[name]?.frames ?? 0))
-        areAnswersDue = true
+        guard frames > 0 else { return }
+        change(name) {
+            $0.certain += frames
+            $0.isErrorDue = true
+        }
     }
 
+    /// The program left the channel, and the edge will be told once it has confirmed it. False: it must be told now.
+    mutating func owe(_ name: String, frames: Int) -> Bool {
+        change(name) {
+            $0.doubtful += frames
+            $0.isErrorDue = true
+            $0.isOwed = true
+        }
+    }
+
+    /// The channel is asked for again: true if the edge must be told first that it was left.
+    mutating func settle(_ name: String) -> Bool {
+        guard byName[name]?.isOwed == true else { return false }
+        change(name) {
+            $0.certain += $0.doubtful
+            $0.doubtful = 0
+            $0.isOwed = false
+        }
+        return true
+    }
+
+    /// The answer to another frame has ended the wait for these.
+    mutating func addSurplus(_ name: String, frames: Int) {
+        guard frames > 0 else { return }
+        change(name) {
+            $0.doubtful += frames
+            $0.isErrorDue = true
+        }
+    }
+
+    /// The edge is told to forget what it may not know.
+    mutating func expectError(_ name: String) {
+        change(name) { $0.isErrorDue = true }
+    }
+
+    /// The edge has answered a subscribe frame for this name.
     mutating func confirm(_ name: String) -> Confirmation {
-        guard var departure = byName[name] else { return .expected }
-        departure.frames -= 1
-        byName[name] = departure.frames == 0 ? nil : departure
-        areAnswersDue = byName.values.contains { !$0.isDoubtful }
-        return departure.isDoubtful ? .doubtful : .late
+        guard var departure = byName[name], departure.certain + departure.doubtful > 0 else { return .expected }
+        let confirmation: Confirmation
+        if departure.certain > 0 {
+            departure.certain -= 1
+            confirmation = .late
+        } else {
+            departure.doubtful -= 1
+            confirmation = departure.isOwed ? .owed : .doubtful
+        }
+        departure.isOwed = false
+        byName[name] = departure.certain + departure.doubtful == 0 ? nil : departure
+        return confirmation
     }
 
-    mutating func errorCame() {
-        guard areAnswersDue else { return }
-        byName = byName.mapValues { Departure(frames: $0.frames, isDoubtful: true) }
-        areAnswersDue = false
+    /// An error has come. True if it may have been the answer to one of these; the next is not.
+    mutating func takeError() -> Bool {
+        guard byName.values.contains(where: { $0.isErrorDue }) else { return false }
+        byName = byName.compactMapValues { departure in
+            let frames = departure.certain + departure.doubtful
+            return frames == 0 ? nil : Departure(doubtful: frames, isOwed: departure.isOwed)
+        }
+        return true
     }
 
     mutating func removeAll() {
         byName.removeAll()
-        areAnswersDue = false
+    }
+
+    /// False if there are too many names.
+    @discardableResult
+    private mutating func change(_ name: String, _ body: (inout Departure) -> Void) -> Bool {
+        guard byName.count < Self.namesMax || byName[name] != nil else { return false }
+        body(&byName[name, default: Departure()])
+        return true
     }
 }

@@ -9,8 +9,11 @@ struct Liveness: Sendable {
 
     private(set) var isWatching = false
     private(set) var due = Instant(milliseconds: 0)
+    /// What was read last came not later.
     private(set) var lastInbound = Instant(milliseconds: 0)
 
+    /// The same of bytes that nobody has read yet.
+    private var lastUnread = Instant(milliseconds: 0)
     private var isPongAwaited = false
     private var hasHeard = false
     private var lastPing = Instant(milliseconds: 0)
@@ -70,7 +73,7 @@ struct Liveness: Sendable {
 
     /// Bytes wait unread while the program is slow: the edge lives, but pings still go out at each interval.
     mutating func noteUnread() {
-        lastInbound = max(lastInbound, lastPing)
+        lastUnread = max(lastInbound, lastPing)
         hasHeard = true
     }
 
@@ -106,7 +109,7 @@ struct Liveness: Sendable {
         } else {
             misses = 0
             isPongAwaited = false
-            due = lastInbound + activityTimeoutMs
+            due = max(lastInbound, lastUnread) + activityTimeoutMs
             guard due <= now else { return .nothing }
         }
         isPongAwaited = true

@@ -42,7 +42,9 @@ package struct Session: ~Copyable, Sendable {
     var questions: UInt64 = 0
     var deadlines = DeadlineHeap()
     var lastTicket: UInt64 = 0
-    /// Who waits for the edge's answer.
+    /// Whose question is not written yet, in the order of the frames.
+    var unwritten: [(applicant: Applicant, ticket: UInt64)] = []
+    /// Who has asked the edge and may still be answered.
     var unanswered: Set<Applicant> = []
     var departures = Departures()
 
@@ -126,6 +128,9 @@ package struct Session: ~Copyable, Sendable {
         case .transportOpened(let id):
             guard id == transport else { return }
             transportOpenedAt = turn.now
+        case .written(let id, let count):
+            guard id == transport else { return }
+            written(count, turn.now)
         case .transportEnded(let id, let end):
             guard id == transport else { return }
             transportEnded(end, &turn)
@@ -193,8 +198,8 @@ package struct Session: ~Copyable, Sendable {
 
     // MARK: - Sending
 
-    mutating func send(_ message: [UInt8], isClientEvent: Bool = false, _ turn: inout Turn) {
+    mutating func send(_ message: [UInt8], as kind: FrameKind = .plain, _ turn: inout Turn) {
         guard let transport else { return }
-        turn.effects.append(.send(transport, message, isClientEvent: isClientEvent))
+        turn.effects.append(.send(transport, message, kind))
     }
 }

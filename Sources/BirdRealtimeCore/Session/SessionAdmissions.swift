@@ -58,7 +58,7 @@ extension Session {
     /// Starts over on the present connection; there is one.
     mutating func begin(_ applicant: Applicant, _ turn: inout Turn) {
         self[applicant].cause = nil
-        self[applicant].hasDoubtfulSuccess = false
+        forgetDoubtfulSuccess(applicant, &turn)
         switch requirement(of: applicant) {
         case .nothing:
             askEdge(applicant, auth: nil, memberData: nil, &turn)
@@ -118,18 +118,43 @@ extension Session {
 
     private mutating func askEdge(_ applicant: Applicant, auth: String?, memberData: String?, _ turn: inout Turn) {
         self[applicant].unansweredFrames += 1
-        enter(.pending, applicant, due: turn.now + configuration.answerTimeoutMs, &turn)
+        enter(.pending, applicant, &turn)
+        unwritten.append((applicant, self[applicant].ticket))
         switch applicant {
         case .signin:
-            send(OutboundMessage.signin(auth: auth ?? "", memberData: memberData ?? "", dialect: dialect), &turn)
+            send(
+                OutboundMessage.signin(auth: auth ?? "", memberData: memberData ?? "", dialect: dialect), as: .awaited,
+                &turn)
         case .channel(let slot):
+            if departures.settle(channels[slot].name) {
+                send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), &turn)
+            }
             if channels[slot].kind == .presence {
                 channels[slot].grantedMemberID = memberData.flatMap { Payload.memberID(inMemberData: $0, dialect) }
             }
             send(
                 OutboundMessage.subscribe(
-                    channel: channels[slot].name, auth: auth, memberData: memberData, dialect: dialect), &turn)
+                    channel: channels[slot].name, auth: auth, memberData: memberData, dialect: dialect), as: .awaited,
+                &turn)
         }
+    }
+
+    /// The edge's time begins when it can read the question, which is not before it is written.
+    mutating func written(_ count: Int, _ now: Instant) {
+        for (applicant, ticket) in unwritten.prefix(count) where isCurrent(applicant, ticket) {
+            unanswered.insert(applicant)
+            setDeadline(of: applicant, now + configuration.answerTimeoutMs)
+        }
+        unwritten.removeFirst(min(count, unwritten.count))
+    }
+
+    /// Leaving makes sure that the next confirmation, and its roster, is for the next frame, and that the edge keeps nothing
+    /// that the program is not told of.
+    private mutating func forgetDoubtfulSuccess(_ applicant: Applicant, _ turn: inout Turn) {
+        guard case .channel(let slot) = applicant, channels[slot].admission.hasDoubtfulSuccess else { return }
+        channels[slot].admission.hasDoubtfulSuccess = false
+        send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), &turn)
+        departures.expectError(channels[slot].name)
     }
 
     /// The deadline of the present phase has come.
@@ -143,13 +168,11 @@ extension Session {
             retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: Self.silentRetriesMax, &turn)
         case .pending where isStalled:
             setDeadline(of: applicant, turn.now + configuration.answerTimeoutMs)
+        case .pending where self[applicant].hasDoubtfulSuccess:
+            begin(applicant, &turn)
         case .pending:
             if let cause = self[applicant].cause {
                 deny(applicant, cause, &turn)
-            } else if case .channel(let slot) = applicant, self[applicant].hasDoubtfulSuccess {
-                // Leaving makes sure that the next confirmation, and its roster, is for the next frame.
-                send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), &turn)
-                begin(applicant, &turn)
             } else {
                 let fault = Fault(
                     BIRD_ERR_TIMEOUT, area(of: applicant), field: "answer_timeout_ms",
@@ -167,6 +190,9 @@ extension Session {
     // MARK: - Ends
 
     mutating func admitted(_ applicant: Applicant, _ turn: inout Turn) {
+        if let name = channelName(of: applicant) {
+            departures.addSurplus(name, frames: self[applicant].unansweredFrames - 1)
+        }
         enter(.admitted, applicant, &turn)
         self[applicant].unansweredFrames = 0
         self[applicant].cause = nil
@@ -177,6 +203,7 @@ extension Session {
     /// Final until somebody asks anew or the connection changes.
     mutating func deny(_ applicant: Applicant, _ fault: Fault, _ turn: inout Turn) {
         self[applicant].renew()
+        forgetDoubtfulSuccess(applicant, &turn)
         // A refresh that is refused leaves the identity as it was.
         enter(applicant == .signin && memberID != nil ? .admitted : .denied, applicant, &turn)
         failed(applicant, fault, willRetry: false, &turn)
@@ -218,9 +245,8 @@ extension Session {
 
     /// A `bird:error` names no channel. It is taken for an answer only if exactly one is due, and a success may overtake it.
     mutating func blame(for error: Fault, _ turn: inout Turn) {
-        defer { departures.errorCame() }
-        guard unanswered.count == 1, let applicant = unanswered.first, !departures.areAnswersDue,
-            self[applicant].cause == nil
+        guard !departures.takeError(), unanswered.count == 1, let applicant = unanswered.first,
+            self[applicant].phase == .pending, self[applicant].cause == nil
         else { return }
         let due = turn.now + Self.blameDelayMs
         self[applicant].cause = Fault(
@@ -277,14 +303,16 @@ extension Session {
         if case .authorizing(let id) = previous, authorizations.end(id) != nil {
             turn.effects.append(.withdraw(id))
         }
-        unanswered.remove(applicant)
-        if phase == .pending {
-            unanswered.insert(applicant)
+        switch phase {
+        case .idle, .admitted, .denied: unanswered.remove(applicant)
+        // What was not answered in time may still be.
+        case .queued, .authorizing, .pending, .waiting: break
         }
         self[applicant].phase = phase
         setDeadline(of: applicant, due)
         guard case .channel(let slot) = applicant else { return }
         if previous == .admitted, phase != .admitted {
+            channels[slot].interruptedSince = liveness.lastInbound
             routes.remove(channels[slot].name)
         } else if previous != .admitted, phase == .admitted {
             routes.insert(channels[slot].name, channels[slot].reference.bits)

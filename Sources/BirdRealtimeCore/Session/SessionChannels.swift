@@ -54,8 +54,7 @@ extension Session {
     mutating func remove(_ slot: Int, _ end: ChannelState, _ turn: inout Turn) {
         let channel = channels[slot]
         if channel.isHeldByEdge {
-            send(OutboundMessage.unsubscribe(channel: channel.name, dialect: dialect), &turn)
-            departures.add(channel.name, frames: channel.admission.unansweredFrames)
+            leave(channel, &turn)
         }
         // No state in between: what follows says the last.
         channels[slot].publicState = .idle
@@ -67,6 +66,14 @@ extension Session {
         turn.effects.append(.channelState(channel.reference, end))
     }
 
+    /// Tells the edge that nobody wants the channel any more, or will tell it.
+    private mutating func leave(_ channel: Subscription, _ turn: inout Turn) {
+        let frames = channel.admission.unansweredFrames
+        if dialect.defersUnsubscribe, frames > 0, departures.owe(channel.name, frames: frames) { return }
+        send(OutboundMessage.unsubscribe(channel: channel.name, dialect: dialect), &turn)
+        departures.add(channel.name, frames: frames)
+    }
+
     mutating func trigger(_ reference: ChannelReference, _ event: String, _ data: [UInt8]?, _ turn: inout Turn) {
         guard let slot = channels.slot(of: reference), channels[slot].isSubscribed,
             channels[slot].kind.allowsClientEvents
@@ -74,7 +81,7 @@ extension Session {
             turn.effects.append(.clientEventLost)
             return
         }
-        send(OutboundMessage.clientEvent(event, channel: channels[slot].name, data: data), isClientEvent: true, &turn)
+        send(OutboundMessage.clientEvent(event, channel: channels[slot].name, data: data), as: .clientEvent, &turn)
     }
 
     // MARK: - The edge's answers
@@ -83,17 +90,25 @@ extension Session {
     mutating func confirmed(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
         let confirmation = departures.confirm(name)
         guard let slot = channels.slot(named: name), channels[slot].hasAskedEdge else {
-            // The edge holds what nobody has asked for any more. It has been told, unless the answer seemed to be a no.
-            if confirmation == .expected {
+            // The edge holds what nobody has asked for any more, and may not have been told, or not have listened.
+            if confirmation != .late {
                 send(OutboundMessage.unsubscribe(channel: name, dialect: dialect), &turn)
+            }
+            if confirmation == .doubtful {
+                departures.expectError(name)
             }
             return
         }
-        if confirmation == .late {
-            channels[slot].admission.hasDoubtfulSuccess = channels[slot].admission.phase == .pending
-            return
+        switch confirmation {
+        case .late:
+            channels[slot].admission.hasDoubtfulSuccess = !channels[slot].isSubscribed
+        case .doubtful where !channels[slot].isSubscribed:
+            // One of the frames is answered, and nobody knows which.
+            channels[slot].admission.unansweredFrames += 1
+            subscriptionSucceeded(slot, data, &turn)
+        case .expected, .doubtful, .owed:
+            subscriptionSucceeded(slot, data, &turn)
         }
-        subscriptionSucceeded(slot, data, &turn)
     }
 
     mutating func subscriptionSucceeded(_ slot: Int, _ data: InboundMessage.Data, _ turn: inout Turn) {
@@ -109,7 +124,8 @@ extension Session {
         if channel.kind != .member {
             turn.emit(
                 .subscribed(
-                    channel.reference, data: data, members: members, myID: channel.grantedMemberID,
+                    channel.reference, data: data, members: members,
+                    myID: isPresence ? channel.grantedMemberID ?? memberID : nil,
                     isResubscribe: channel.wasSubscribed,
                     interruptedMs: channel.interruptedSince.map { turn.now - $0 } ?? 0))
         }
@@ -118,7 +134,8 @@ extension Session {
 
     /// `subscription_error`: the edge does not send it today.
     mutating func refused(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
-        guard let slot = channels.slot(named: name) else { return }
+        let isLate = departures.confirm(name) == .late
+        guard !isLate, let slot = channels.slot(named: name) else { return }
         let error = Payload.error(data)
         let detail = error.message.map { ": \($0)" } ?? "."
         deny(
@@ -148,9 +165,6 @@ extension Session {
     /// Channels stay wanted and are idle. `fault` ends their operations; nil keeps those waiting.
     mutating func forgetSubscriptions(_ fault: Fault?, _ turn: inout Turn) {
         for slot in channels.allSlots where channels.isUsed(slot) {
-            if channels[slot].isSubscribed {
-                channels[slot].interruptedSince = channels[slot].interruptedSince ?? liveness.lastInbound
-            }
             enter(.idle, .channel(slot), &turn)
             channels[slot].admission.forgetConnection()
             channels[slot].grantedMemberID = nil

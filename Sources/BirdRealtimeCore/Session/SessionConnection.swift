@@ -93,11 +93,12 @@ extension Session {
     private mutating func handshakeLacksID(_ turn: inout Turn) {
         let fault = Fault(
             BIRD_ERR_PROTOCOL, .connection, field: "handshake",
-            "Handshake missing connection_id: the server does not speak the Bird protocol. Check ws_host.")
+            "Handshake missing \(dialect.connectionIDKey): the server does not speak the dialect \(dialect.name). "
+                + "Check ws_host and dialect.")
         turn.emit(.error(fault))
         if let transport {
             turn.effects.append(
-                .close(transport, code: 4001, reason: "handshake missing connection_id", abandon: false))
+                .close(transport, code: 4001, reason: "handshake missing \(dialect.connectionIDKey)", abandon: false))
         }
         leave(to: .failed, reason: fault.status, fault.message, closeCode: 4001, operations: fault, &turn)
     }
@@ -106,7 +107,7 @@ extension Session {
 
     mutating func transportEnded(_ end: TransportEnd, _ turn: inout Turn) {
         switch end {
-        case .closed(let code, let reason) where (4000...4099).contains(code):
+        case .closed(let code, let reason) where dialect.refusalCodes.contains { $0.contains(code) }:
             let text = reason.isEmpty ? "The edge refused the connection." : reason
             let fault = Fault(BIRD_ERR_REFUSED, .connection, text, code: Int32(code))
             turn.emit(.error(fault))
@@ -199,6 +200,7 @@ extension Session {
             change.attempt &+= 1
             turn.emit(.connectingIn(change))
         }
+        unwritten = []
         departures.removeAll()
         forgetSubscriptions(operations, &turn)
         forgetIdentity(

@@ -153,6 +153,8 @@ package enum SessionInput: Equatable, Sendable {
     case transportStep(TransportID, String)
     /// The upgrade succeeded; the handshake frame has not come yet.
     case transportOpened(TransportID)
+    /// So many more of the awaited frames have been written to the socket, in the order in which they were sent.
+    case written(TransportID, awaited: Int)
     case transportEnded(TransportID, TransportEnd)
     case message(TransportID, InboundMessage)
     /// `Session.nextDeadline` has come.
@@ -222,14 +224,23 @@ package enum SessionEvent: Equatable, Sendable {
     case completed(operation: UInt64, isSignin: Bool, Fault?, memberData: String?)
 }
 
+/// What the runtime keeps in mind of a frame that it sends.
+package enum FrameKind: Equatable, Sendable {
+    case plain
+    /// Counts as lost if it was not written when the connection goes.
+    case clientEvent
+    /// `SessionInput.written` tells when it has been written.
+    case awaited
+}
+
 /// What the runtime must do, in this order, after `handle` has returned.
 package enum SessionEffect: Equatable, Sendable {
     case open(TransportID)
     /// Ends this transport: with a close frame when `code` is not nil; `abandon` does not wait for the edge's answer. No input
     /// for this transport is needed afterwards.
     case close(TransportID, code: UInt16?, reason: String, abandon: Bool)
-    /// One text message. `isClientEvent` counts as lost if it was not written when the connection goes.
-    case send(TransportID, [UInt8], isClientEvent: Bool)
+    /// One text message.
+    case send(TransportID, [UInt8], FrameKind)
     case authorize(AuthorizationQuestion)
     case askReconnect(ReconnectQuestion)
     case withdraw(QuestionID)

@@ -38,6 +38,12 @@ package final class Dialect: Sendable {
     package let activityTimeoutRule: ActivityTimeoutRule
     /// `data` of ping and pong frames.
     package let pingData: String?
+    /// `auth` of the subscribe frame of a channel that needs none.
+    package let publicAuth: String?
+    /// Close codes after which nobody tries again.
+    package let refusalCodes: [ClosedRange<UInt16>]
+    /// A channel that is left while the edge has yet to confirm it is left once it has: the edge would not hear of it before.
+    package let defersUnsubscribe: Bool
 
     /// Host of an edge: what stands before and after the region.
     package let hostPrefix = "ws-"
@@ -50,14 +56,14 @@ package final class Dialect: Sendable {
         channelDataKey: "member_data", identityKey: "member_data", memberIDKey: "member_id", identityIDKey: "member_id",
         memberInfoKey: "member_info", watchlistIDsKey: "member_ids", connectionCountKey: "connection_count",
         authEncoding: .json, needsAuthStatus200: false, activityTimeoutRule: .serverOverrides, pingData: nil,
-        hostSuffix: ".realtime.platform.bird.com", regions: ["us1", "eu1"])
+        publicAuth: nil, refusalCodes: [4000...4099], defersUnsubscribe: false, hostSuffix: ".realtime.platform.bird.com", regions: ["us1", "eu1"])
 
     package static let pusher = Dialect(
         name: "pusher", prefix: "pusher:", internalPrefix: "pusher_internal:", connectionIDKey: "socket_id",
         channelDataKey: "channel_data", identityKey: "user_data", memberIDKey: "user_id", identityIDKey: "id",
         memberInfoKey: "user_info", watchlistIDsKey: "user_ids", connectionCountKey: "subscription_count",
         authEncoding: .form, needsAuthStatus200: true, activityTimeoutRule: .smallerWins, pingData: "{}",
-        hostSuffix: ".pusher.com", regions: nil)
+        publicAuth: "", refusalCodes: [4000...4099, 4300...4999], defersUnsubscribe: true, hostSuffix: ".pusher.com", regions: nil)
 
     package static func named(_ name: String) -> Dialect? {
         [bird, pusher].first { $0.name == name }
@@ -97,7 +103,8 @@ package final class Dialect: Sendable {
         name: String, prefix: String, internalPrefix: String, connectionIDKey: String, channelDataKey: String,
         identityKey: String, memberIDKey: String, identityIDKey: String, memberInfoKey: String, watchlistIDsKey: String,
         connectionCountKey: String, authEncoding: AuthEncoding, needsAuthStatus200: Bool,
-        activityTimeoutRule: ActivityTimeoutRule, pingData: String?, hostSuffix: String, regions: [String]?
+        activityTimeoutRule: ActivityTimeoutRule, pingData: String?, publicAuth: String?, refusalCodes: [ClosedRange<UInt16>],
+        defersUnsubscribe: Bool, hostSuffix: String, regions: [String]?
     ) {
         self.name = name
         self.prefix = prefix
@@ -114,6 +121,9 @@ package final class Dialect: Sendable {
         self.needsAuthStatus200 = needsAuthStatus200
         self.activityTimeoutRule = activityTimeoutRule
         self.pingData = pingData
+        self.publicAuth = publicAuth
+        self.refusalCodes = refusalCodes
+        self.defersUnsubscribe = defersUnsubscribe
         self.hostSuffix = hostSuffix
         self.regions = regions
 

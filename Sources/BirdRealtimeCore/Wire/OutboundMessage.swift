@@ -5,7 +5,7 @@ package enum OutboundMessage {
     ) -> [UInt8] {
         message(dialect.subscribe) { writer in
             writer.member("channel", channel)
-            writer.member("auth", auth)
+            writer.member("auth", auth ?? dialect.publicAuth)
             writer.member(dialect.channelDataKey, memberData)
         }
     }

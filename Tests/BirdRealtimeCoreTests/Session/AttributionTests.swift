@@ -77,6 +77,51 @@ import Testing
         #expect(driver.take("subscription failed") == ["subscription failed 2 \(BIRD_ERR_DENIED)"])
     }
 
+    @Test func whoWasNotAnsweredInTimeStillWaits() {
+        var driver = SessionDriver()
+        driver.connect(activityTimeout: "86400")
+        driver.subscribe("private-a", 1)
+        driver.grant()
+        driver.advance(30_000)
+        driver.subscribe("prices", 2)
+        driver.edgeError("Invalid signature")
+        driver.advance(10_000)
+        #expect(driver.state(of: "prices") == .pending)
+    }
+
+    @Test func aSigninAndASubscribeWaitTogether() {
+        var driver = SessionDriver()
+        driver.connect()
+        driver.input(.signin(refresh: false, operation: 3))
+        driver.grant(memberData: "{}")
+        driver.subscribe("orders", 1)
+        driver.edgeError()
+        driver.advance(10_000)
+        #expect(driver.state(of: "orders") == .pending)
+        driver.confirm("orders")
+        driver.edgeError()
+        _ = driver.take()
+        driver.advance(2_000)
+        #expect(driver.take("completed") == ["completed 3 \(BIRD_ERR_DENIED)"])
+    }
+
+    @Test(arguments: [4301, 4302])
+    func errorsAboutSomethingElseTouchNobody(code: Int) {
+        var driver = SessionDriver()
+        driver.connect()
+        driver.subscribe("left", 1)
+        driver.unsubscribe(1)
+        driver.input(.signin(refresh: false, operation: 3))
+        driver.grant(memberData: "{}")
+        driver.edgeError("slow down", code: code)
+        driver.edgeError("about the channel that was left")
+        _ = driver.take()
+        driver.advance(10_000)
+        #expect(driver.take("completed") == [])
+        driver.confirmSignin()
+        #expect(driver.take("completed") == ["completed 3 \(BIRD_OK)"])
+    }
+
     @Test func theFirstCauseStaysAndTheDeadlineIsNotMoved() {
         var driver = SessionDriver()
         driver.connect()

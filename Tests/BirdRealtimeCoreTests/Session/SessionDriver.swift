@@ -12,6 +12,11 @@ struct SessionDriver: ~Copyable {
     private(set) var questions: [AuthorizationQuestion] = []
     private(set) var reconnectQuestions: [ReconnectQuestion] = []
     private var lines: [String] = []
+    /// The socket takes nothing: what is sent waits.
+    var isBlocked = false {
+        didSet { write() }
+    }
+    private var unwritten = 0
 
     static let memberChannel = ChannelReference(bits: 99)
 
@@ -35,11 +40,26 @@ struct SessionDriver: ~Copyable {
             case .open(let id): transport = id
             case .authorize(let question): questions.append(question)
             case .askReconnect(let question): reconnectQuestions.append(question)
+            case .send(_, _, .awaited): unwritten += 1
+            case .close: unwritten = 0
             default: break
             }
         }
+        if case .transportEnded = input { unwritten = 0 }
         effects += new
         lines += new.map(Self.line)
+        write()
+    }
+
+    private mutating func write() {
+        guard unwritten > 0, !isBlocked else { return }
+        write(unwritten)
+    }
+
+    /// A blocked socket takes so many of the awaited frames.
+    mutating func write(_ awaited: Int) {
+        unwritten -= awaited
+        input(.written(transport, awaited: awaited))
     }
 
     /// Lets time pass; deadlines on the way are served when they come.
@@ -78,7 +98,8 @@ struct SessionDriver: ~Copyable {
     mutating func handshake(_ id: String = "1.1", activityTimeout: String? = nil) {
         input(.transportOpened(transport))
         let timeout = activityTimeout.map { ",\"activity_timeout\":\($0)" } ?? ""
-        edge("bird:connection_established", data: "{\"connection_id\":\"\(id)\"\(timeout)}")
+        let dialect = session.dialect
+        edge(dialect.connectionEstablished, data: "{\"\(dialect.connectionIDKey)\":\"\(id)\"\(timeout)}")
     }
 
     mutating func connect(_ id: String = "1.1", activityTimeout: String? = nil) {
@@ -93,11 +114,11 @@ struct SessionDriver: ~Copyable {
     }
 
     mutating func confirm(_ channel: String, data: String = "{}") {
-        edge("bird_internal:subscription_succeeded", channel, data: data)
+        edge(session.dialect.internalSubscriptionSucceeded, channel, data: data)
     }
 
     mutating func edgeError(_ message: String = "no", code: Int? = nil) {
-        edge("bird:error", data: "{\"code\":\(code.map(String.init) ?? "null"),\"message\":\"\(message)\"}")
+        edge(session.dialect.error, data: "{\"code\":\(code.map(String.init) ?? "null"),\"message\":\"\(message)\"}")
     }
 
     mutating func close(_ code: UInt16, _ reason: String = "") {
@@ -201,6 +222,7 @@ struct SessionDriver: ~Copyable {
         case .reconnect(let id, .refuse(let message)): "answer \(id.number) refuse: \(message)"
         case .transportStep(let id, let step): "transport \(id.number) \(step)"
         case .transportOpened(let id): "transport \(id.number) opened"
+        case .written(let id, let awaited): "transport \(id.number) wrote \(awaited)"
         case .transportEnded(let id, .closed(let code, let reason)): "transport \(id.number) closed \(code) \(reason)"
         case .transportEnded(let id, .failed(let fault)): "transport \(id.number) failed \(fault.message)"
         case .message(let id, let message):
@@ -265,15 +287,15 @@ struct SessionDriver: ~Copyable {
         }
     }
 
-    /// Event without its prefix, channel, auth and member_data.
+    /// Event without its prefix, channel, auth and member data.
     private static func frame(_ bytes: [UInt8]) -> String {
         guard let node = JSONDocument.parse(bytes), let event = node["event"]?.string else { return "not JSON" }
         let data = node["data"]
-        let name = event.hasPrefix("bird:") ? String(event.dropFirst("bird:".count)) : event
-        let parts = [
-            name, node["channel"]?.string, data?["channel"]?.string, data?["auth"]?.string,
-            data?["member_data"]?.string,
-        ]
-        return parts.compactMap { $0 }.joined(separator: " ")
+        let isPusher = event.hasPrefix(Dialect.pusher.prefix)
+        let prefix = isPusher ? Dialect.pusher.prefix : Dialect.bird.prefix
+        let name = event.hasPrefix(prefix) ? String(event.dropFirst(prefix.count)) : event
+        let keys = isPusher ? ["channel", "auth", "channel_data", "user_data"] : ["channel", "auth", "member_data"]
+        let parts = [name, node["channel"]?.string] + keys.map { data?[$0]?.string }
+        return parts.compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
     }
 }

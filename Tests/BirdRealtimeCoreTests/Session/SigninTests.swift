@@ -216,6 +216,111 @@ import Testing
         #expect(driver.take("completed") == ["completed 3 \(BIRD_OK)"])
     }
 
+    private static let states: [(state: ConnectionState, reach: @Sendable (inout SessionDriver) -> Void)] = [
+        (.initialized, { _ in }),
+        (.connecting, { $0.input(.connect) }),
+        (.connected, { $0.connect() }),
+        (
+            .unavailable,
+            {
+                $0.connect()
+                $0.drop()
+            }
+        ),
+        (
+            .disconnected,
+            {
+                $0.connect()
+                $0.input(.disconnect)
+            }
+        ),
+        (
+            .failed,
+            {
+                $0.connect()
+                $0.close(4001)
+            }
+        ),
+    ]
+
+    @Test("callable while a connection is there or to come, refused where none is", arguments: states.indices)
+    func everyState(index: Int) {
+        let (state, reach) = Self.states[index]
+        var driver = SessionDriver()
+        reach(&driver)
+        #expect(driver.session.state == state)
+        _ = driver.take()
+        driver.input(.signin(refresh: false, operation: 1))
+        guard state != .disconnected, state != .failed else {
+            #expect(driver.take() == ["completed 1 \(BIRD_ERR_STATE)"])
+            #expect(!driver.session.signin.isArmed)
+            return
+        }
+        #expect(driver.take("completed") == [])
+        if state != .connected {
+            driver.input(.connect)
+            driver.handshake("9.9")
+        }
+        driver.grant(memberData: "{}")
+        driver.confirmSignin()
+        #expect(driver.take("completed") == ["completed 1 \(BIRD_OK)"])
+    }
+
+    private static let phases: [@Sendable (inout SessionDriver) -> Void] = [
+        // Queued behind another question.
+        { $0.subscribe("private-a", 1) },
+        { _ in },
+        { $0.grant(memberData: "{}") },
+        { $0.refuse(BIRD_ERR_AUTH, http: 503, isRetriable: true) },
+        {
+            $0.grant(memberData: "{}")
+            $0.edgeError()
+        },
+    ]
+
+    @Test("a drop in each phase fails the waiting calls once and the next connection signs in", arguments: phases.indices)
+    func dropInEachPhase(index: Int) {
+        var driver = SessionDriver { $0.authorizationsInFlightMax = 1 }
+        driver.connect()
+        if index == 0 { Self.phases[0](&driver) }
+        driver.input(.signin(refresh: false, operation: 1))
+        if index > 0 { Self.phases[index](&driver) }
+        driver.input(.signin(refresh: true, operation: 2))
+        _ = driver.take()
+        driver.drop()
+        #expect(driver.take("completed") == ["completed 1 \(BIRD_ERR_LOST)", "completed 2 \(BIRD_ERR_LOST)"])
+        driver.advanceToDeadline()
+        driver.handshake("2.2")
+        _ = driver.take()
+        driver.grant("k:new", memberData: "{}")
+        driver.confirmSignin()
+        #expect(driver.take("send signin") == ["send signin k:new {}"])
+        #expect(driver.session.memberID == "m_7")
+    }
+
+    @Test("what the authorizer says late, twice or for another connection signs nobody in")
+    func lateCredentials() {
+        for isGrant in [true, false] {
+            for end in [{ $0.drop() }, { $0.advance(10_000) }, { $0.grant("k:1", memberData: "{}") }]
+                as [(inout SessionDriver) -> Void]
+            {
+                var driver = SessionDriver()
+                driver.connect()
+                driver.input(.signin(refresh: false, operation: 1))
+                end(&driver)
+                _ = driver.take()
+                for _ in 0..<2 {
+                    if isGrant {
+                        driver.grant("k:late", memberData: "{}", question: driver.questions.count)
+                    } else {
+                        driver.refuse(question: driver.questions.count)
+                    }
+                }
+                #expect(driver.take() == [])
+            }
+        }
+    }
+
     @Test("SIG-04: what was fetched for a connection that has gone is dropped")
     func staleCredential() {
         var driver = SessionDriver()

@@ -522,7 +522,7 @@ import Testing
             driver.effects.contains(
                 .send(
                     driver.transport, Array(#"{"event":"client-x","channel":"private-a","data":{"on":true}}"#.utf8),
-                    isClientEvent: true)))
+                    .clientEvent)))
         #expect(
             driver.take() == [
                 "send client-x private-a", "send unsubscribe private-a", "channel 1 unsubscribed",

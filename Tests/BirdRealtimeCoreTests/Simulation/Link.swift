@@ -2,6 +2,16 @@ import CBirdRealtimeABI
 
 @testable import BirdRealtimeCore
 
+/// How an edge answers what it cannot do.
+enum Manners: CaseIterable {
+    /// With an error.
+    case strict
+    /// A subscribe for what is subscribed already is confirmed again, an unsubscribe for what is not is nothing.
+    case lenient
+    /// As `strict`; and an unsubscribe that comes before the subscribe has been worked on is an error.
+    case hasty
+}
+
 /// One connection: frames keep their order in each direction, and a silent link keeps them until it is heard again.
 final class Link {
     let client: SimulatedClient
@@ -19,6 +29,8 @@ final class Link {
     private var lastArrivalAtEdge: Int64 = 0
     private var lastArrivalAtClient: Int64 = 0
 
+    let manners: Manners
+
     // What the edge knows of it.
     var isGreeted = false
     var identity: String?
@@ -30,11 +42,19 @@ final class Link {
 
     private unowned let world: World
 
-    init(client: SimulatedClient, transport: TransportID, connectionID: String, world: World) {
+    init(client: SimulatedClient, transport: TransportID, connectionID: String, manners: Manners, world: World) {
         self.client = client
         self.transport = transport
         connectionIDs = [connectionID]
+        self.manners = manners
         self.world = world
+    }
+
+    var dialect: Dialect { client.dialect }
+
+    /// The edge has yet to work on a subscribe for this channel.
+    func isSubscribing(_ channel: String) -> Bool {
+        work[channel]?.contains { if case .subscribe = $0 { true } else { false } } ?? false
     }
 
     func toEdge(_ frame: [UInt8]) {

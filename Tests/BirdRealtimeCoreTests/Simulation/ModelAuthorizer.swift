@@ -34,8 +34,13 @@ enum ModelAuthorizer {
         if world.happens(onceIn: 40) {
             return .granted(auth: "", memberData: nil, sharedSecret: nil)
         }
-        let needsMember = question.channelName.map { ChannelKind.of($0) == .presence } ?? true
-        let memberData = needsMember ? client.memberData : nil
+        let memberData: String? =
+            switch question.channelName {
+            case nil: client.memberData(idKey: client.dialect.identityIDKey)
+            case let name? where ChannelKind.of(name) == .presence:
+                client.memberData(idKey: client.dialect.memberIDKey)
+            default: nil
+            }
         if world.happens(onceIn: 30) {
             return .granted(auth: wrongSignature, memberData: memberData, sharedSecret: nil)
         }

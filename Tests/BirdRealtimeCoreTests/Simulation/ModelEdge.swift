@@ -34,7 +34,8 @@ final class ModelEdge {
     func accept(_ client: SimulatedClient, _ transport: TransportID) -> Link {
         connections += 1
         return Link(
-            client: client, transport: transport, connectionID: "\(connections).\(client.number)", world: world)
+            client: client, transport: transport, connectionID: "\(connections).\(client.number)",
+            manners: world.pick(Manners.allCases) ?? .strict, world: world)
     }
 
     func opened(_ link: Link) {
@@ -48,9 +49,9 @@ final class ModelEdge {
         link.isGreeted = true
         let id =
             link.connectionIDs.count == 1 && world.happens(onceIn: 60)
-            ? "" : #""connection_id":"\#(link.connectionID)","#
+            ? "" : #""\#(link.dialect.connectionIDKey)":"\#(link.connectionID)","#
         send(
-            "bird:connection_established", data: "{\(id)\"activity_timeout\":\(Self.activityTimeoutSeconds)}", to: link)
+            link.dialect.connectionEstablished, data: "{\(id)\"activity_timeout\":\(Self.activityTimeoutSeconds)}", to: link)
     }
 
     func link(of client: SimulatedClient) -> Link? {
@@ -83,35 +84,42 @@ final class ModelEdge {
             throw world.failure(of: link.client, "sent \(event) before the handshake")
         }
         let data = frame["data"]
+        let dialect = link.dialect
         switch event {
-        case "bird:ping":
-            send("bird:pong", data: nil, to: link)
-        case "bird:pong":
+        case dialect.ping:
+            send(dialect.pong, data: nil, to: link)
+        case dialect.pong:
             break
-        case "bird:subscribe", "bird:unsubscribe":
+        case dialect.subscribe, dialect.unsubscribe:
             guard let channel = data?["channel"]?.string else {
                 throw world.failure(of: link.client, "sent \(event) without a channel")
             }
-            let isSubscribe = event == "bird:subscribe"
+            let isSubscribe = event == dialect.subscribe
             if isSubscribe {
                 link.subscribeFrames[channel, default: 0] += 1
             }
-            // Only the first of a channel: if the channel was left in between and an error came, the confirmation of an earlier
-            // frame looks like that of the one ignored, whatever a client does.
+            // Only the first of a channel. When a client has subscribed, left and subscribed, hears an unrelated error and then one
+            // confirmation, it cannot know whether the edge has refused the first and confirmed the second, or confirmed the first
+            // and lost the second: the edge says the same in both cases. A client that believes it is subscribed is wrong in
+            // the second, one that does not is wrong in the first.
             if isSubscribe, link.subscribeFrames[channel] == 1, world.happens(onceIn: 30) {
                 world.note(link.client.number, "the edge ignores the subscribe of \(channel)")
+                return
+            }
+            if !isSubscribe, link.manners == .hasty, link.isSubscribing(channel) {
+                complain("No current subscription to channel \(channel), or subscription in progress", to: link)
                 return
             }
             enqueue(
                 isSubscribe
                     ? .subscribe(
-                        auth: data?["auth"]?.string, memberData: data?["member_data"]?.string,
+                        auth: data?["auth"]?.string, memberData: data?[dialect.channelDataKey]?.string,
                         frame: link.subscribeFrames[channel] ?? 0) : .unsubscribe,
                 link, channel)
-        case "bird:signin":
+        case dialect.signin:
             if world.happens(onceIn: 20) { return }
             enqueue(
-                .signin(auth: data?["auth"]?.string ?? "", memberData: data?["member_data"]?.string ?? ""), link,
+                .signin(auth: data?["auth"]?.string ?? "", memberData: data?[dialect.identityKey]?.string ?? ""), link,
                 Self.signinKey)
         default:
             guard let channel = frame["channel"]?.string, event.hasPrefix("client-") else {
@@ -162,16 +170,20 @@ final class ModelEdge {
             throw world.failure(of: link.client, "subscribed to \(channel) without being that member")
         }
         guard link.subscriptions[channel] == nil else {
+            guard link.manners != .lenient else {
+                confirm(channel, link, kind, frame)
+                return
+            }
             complain("Existing subscription to channel \(channel)", to: link)
             return
         }
-        let memberID = kind == .presence ? Self.memberID(memberData) : nil
+        let memberID = kind == .presence ? Self.memberID(memberData, link.dialect.memberIDKey) : nil
         let isNewMember = memberID.map { !members(of: channel).contains($0) } ?? false
         link.subscriptions[channel] = Seat(memberID: memberID)
         confirm(channel, link, kind, frame)
         if let memberID, isNewMember {
             for other in links where other !== link && other.subscriptions[channel] != nil {
-                send("bird_internal:member_added", channel, data: #"{"member_id":\#(written(memberID))}"#, to: other)
+                sendMember(other.dialect.internalMemberAdded, channel, memberID, to: other)
             }
         }
     }
@@ -184,12 +196,14 @@ final class ModelEdge {
             data =
                 #"{"presence":{"ids":[\#(ids.map(written).joined(separator: ","))],"hash":{\#(hash)},"count":0},"frame":\#(frame)}"#
         }
-        send("bird_internal:subscription_succeeded", channel, data: data, to: link)
+        send(link.dialect.internalSubscriptionSucceeded, channel, data: data, to: link)
     }
 
     private func unsubscribe(_ link: Link, _ channel: String) {
         guard link.subscriptions[channel] != nil else {
-            complain("No current subscription to channel \(channel)", to: link)
+            if link.manners != .lenient {
+                complain("No current subscription to channel \(channel)", to: link)
+            }
             return
         }
         leave(channel, link)
@@ -200,7 +214,7 @@ final class ModelEdge {
             !members(of: channel).contains(memberID)
         else { return }
         for other in links where other.subscriptions[channel] != nil {
-            send("bird_internal:member_removed", channel, data: #"{"member_id":\#(written(memberID))}"#, to: other)
+            sendMember(other.dialect.internalMemberRemoved, channel, memberID, to: other)
         }
     }
 
@@ -209,11 +223,15 @@ final class ModelEdge {
             complain("Invalid signature", to: link)
             return
         }
-        guard try checkSignature(auth, link, nil, memberData), let memberID = Self.memberID(memberData) else { return }
+        guard try checkSignature(auth, link, nil, memberData), 
+            let memberID = Self.memberID(memberData, link.dialect.identityIDKey)
+        else { return }
         link.identity = memberID
         var quoted: [UInt8] = []
         JSONString.appendQuoted(memberData, to: &quoted)
-        send("bird:signin_success", data: #"{"member_data":\#(String(decoding: quoted, as: UTF8.self))}"#, to: link)
+        send(
+            link.dialect.signinSuccess,
+            data: #"{"\#(link.dialect.identityKey)":\#(String(decoding: quoted, as: UTF8.self))}"#, to: link)
     }
 
     /// Only a new id that crossed the frame on its way excuses a signature for an old one.
@@ -233,8 +251,12 @@ final class ModelEdge {
         Set(links.compactMap { $0.subscriptions[channel]?.memberID }).sorted()
     }
 
-    private static func memberID(_ memberData: String?) -> String? {
-        memberData.flatMap { JSONDocument.parse(Array($0.utf8))?["member_id"]?.stringOrNumberText }
+    private static func memberID(_ memberData: String?, _ key: String) -> String? {
+        memberData.flatMap { JSONDocument.parse(Array($0.utf8))?[key]?.stringOrNumberText }
+    }
+
+    private func sendMember(_ event: String, _ channel: String, _ memberID: String, to link: Link) {
+        send(event, channel, data: #"{"\#(link.dialect.memberIDKey)":\#(written(memberID))}"#, to: link)
     }
 
     /// Some edges write numbers.
@@ -243,7 +265,7 @@ final class ModelEdge {
     }
 
     private func complain(_ message: String, to link: Link) {
-        send("bird:error", data: #"{"code":null,"message":"\#(message)"}"#, to: link)
+        send(link.dialect.error, data: #"{"code":null,"message":"\#(message)"}"#, to: link)
     }
 
     private func send(_ event: String, _ channel: String? = nil, data: String?, to link: Link) {
@@ -288,15 +310,15 @@ final class ModelEdge {
         case 5 where link.isGreeted:
             complain("Something unrelated", to: link)
         case 6 where link.isGreeted:
-            send("bird:error", data: #"{"code":4301,"message":"slow down"}"#, to: link)
+            send(link.dialect.error, data: #"{"code":4301,"message":"slow down"}"#, to: link)
         case 7 where link.isGreeted:
-            send("bird:ping", data: "{}", to: link)
+            send(link.dialect.ping, data: "{}", to: link)
         case 8 where link.isGreeted && world.happens(onceIn: 2):
             connections += 1
             link.connectionIDs.append("\(connections).\(client.number)")
             greet(link)
         case 8, 9:
-            if let message = world.pick(Self.garbage) {
+            if let message = world.pick(Self.garbage(link.dialect)) {
                 link.toClient(message)
             }
         case 10:
@@ -311,16 +333,18 @@ final class ModelEdge {
         link.endToClient(end)
     }
 
-    private static let garbage: [InboundMessage] = [
-        InboundMessage(event: "", channel: "", data: .string([])),
-        InboundMessage(event: "bird:error", data: .string(Array("\u{0}".utf8))),
-        InboundMessage(event: "bird:error", data: .value(Array("[1,2".utf8))),
-        InboundMessage(event: "bird:signin_success", data: .value(Array("{\"member_data\":7}".utf8))),
-        InboundMessage(event: "bird_internal:member_added", channel: "presence-a", data: .value(Array("{}".utf8))),
-        InboundMessage(event: "bird_internal:member_removed", channel: "presence-a", data: .none),
-        InboundMessage(event: "bird_internal:connection_count", channel: "public-a", data: .string([0xFF, 0xFE])),
-        InboundMessage(event: "bird_internal:unheard_of", channel: "public-a", data: .none),
-        InboundMessage(event: "tick", channel: "never-wanted", data: .string(Array("1".utf8))),
-        InboundMessage(event: "bird:pong", data: .none),
-    ]
+    private static func garbage(_ dialect: Dialect) -> [InboundMessage] {
+        [
+            InboundMessage(event: "", channel: "", data: .string([])),
+            InboundMessage(event: dialect.error, data: .string(Array("\u{0}".utf8))),
+            InboundMessage(event: dialect.error, data: .value(Array("[1,2".utf8))),
+            InboundMessage(event: dialect.signinSuccess, data: .value(Array("{\"\(dialect.identityKey)\":7}".utf8))),
+            InboundMessage(event: dialect.internalMemberAdded, channel: "presence-a", data: .value(Array("{}".utf8))),
+            InboundMessage(event: dialect.internalMemberRemoved, channel: "presence-a", data: .none),
+            InboundMessage(event: dialect.internalConnectionCount, channel: "public-a", data: .string([0xFF, 0xFE])),
+            InboundMessage(event: dialect.internalPrefix + "unheard_of", channel: "public-a", data: .none),
+            InboundMessage(event: "tick", channel: "never-wanted", data: .string(Array("1".utf8))),
+            InboundMessage(event: dialect.pong, data: .none),
+        ]
+    }
 }

@@ -14,12 +14,18 @@ final class SimulatedClient {
 
     let number: Int
     let memberID: String
+    let dialect: Dialect
     private var session: Session
     private var configuration: SessionConfiguration
     private var random: SplitMix64
     private unowned let world: World
     /// How much the client's clock is ahead of the world's: it jumps.
     private var clockOffset: Int64 = 0
+
+    // Frames that the socket has not taken, and when the last subscribe of each channel was written.
+    private var outbox: [(bytes: [UInt8], isAwaited: Bool)] = []
+    private var isBlocked = false
+    private var asked: [String: Int64] = [:]
 
     // What the application wants and knows.
     private var wantsConnection = false
@@ -29,6 +35,9 @@ final class SimulatedClient {
     private var lastOperation: UInt64 = 0
     private var openOperations: Set<UInt64> = []
     private var wasSubscribed: Set<ChannelReference> = []
+    /// When the last was heard before each of these was lost.
+    private var missedSince: [ChannelReference: Int64] = [:]
+    private var lastHeard: Int64 = 0
     private var lastSequence: [ChannelReference: Int] = [:]
     private var rosters: [ChannelReference: [String]] = [:]
 
@@ -57,15 +66,16 @@ final class SimulatedClient {
     private var isOwnCall = false
     private var optionsChanged: Int64 = 0
     private var pastTransports: [TransportID] = []
-    /// Subscribe frames of this connection by channel and the errors heard before the first; how many of them have been left.
-    private var subscribeFrames: [String: (count: Int, errorsHeard: Int)] = [:]
-    private var leftFrames: [String: Int] = [:]
+    /// Subscribe frames of this connection by channel; how many of them have been left, and the errors heard before the first of those.
+    private var subscribeFrames: [String: Int] = [:]
+    private var leftFrames: [String: (count: Int, errorsHeard: Int)] = [:]
     private var errorsHeard = 0
     private var isUnsubscribing = false
 
     init(number: Int, world: World) {
         self.number = number
         self.world = world
+        dialect = number % 4 == 3 ? .pusher : .bird
         memberID = number % 3 == 0 ? "\(number % 4)" : "m_\(number % 4)"
         lastReference = UInt64(number) << 20
         random = SplitMix64(seed: world.seed &* 31 &+ UInt64(number))
@@ -76,11 +86,13 @@ final class SimulatedClient {
         configuration.asksBeforeReconnect = number % 3 == 0
         configuration.reconnect = ReconnectPolicy.allCases[number % ReconnectPolicy.allCases.count]
         self.configuration = configuration
-        session = Session(configuration: configuration, memberChannel: Self.memberChannel, seed: world.seed)
+        session = Session(
+            configuration: configuration, dialect: dialect, memberChannel: Self.memberChannel, seed: world.seed)
     }
 
-    var memberData: String {
-        #"{"member_id":\#(Int(memberID) == nil ? "\"\(memberID)\"" : memberID),"member_info":{"of":"\#(memberID)"}}"#
+    func memberData(idKey: String) -> String {
+        let id = Int(memberID) == nil ? "\"\(memberID)\"" : memberID
+        return #"{"\#(idKey)":\#(id),"\#(dialect.memberInfoKey)":{"of":"\#(memberID)"}}"#
     }
 
     private var now: Int64 { world.now + clockOffset }
@@ -268,8 +280,9 @@ final class SimulatedClient {
     func receive(_ message: InboundMessage, from transport: TransportID) throws {
         guard transport == self.transport else { return }
         noteLife()
+        lastHeard = now
         session.noteInbound(now: Instant(milliseconds: now))
-        if let channel = message.channel, !message.event.hasPrefix("bird"), let reference = route(channel) {
+        if let channel = message.channel, !EventName.isReserved(message.event, dialect: dialect), let reference = route(channel) {
             try delivered(message.event, on: reference, message.data)
         } else {
             try handle(.message(transport, message))
@@ -286,7 +299,7 @@ final class SimulatedClient {
         guard transport == self.transport else { return }
         forgetTransport()
         try handle(.transportEnded(transport, end))
-        if case .closed(4000...4099, _) = end {
+        if case .closed(let code, _) = end, (4000...4099).contains(code) || dialect === Dialect.pusher && code >= 4300 {
             try require(session.state == .failed, "is \(session.state) after a refusal")
         }
     }
@@ -328,7 +341,7 @@ final class SimulatedClient {
         guard let past = world.pick(pastTransports) else { return }
         let inputs: [SessionInput] = [
             .transportOpened(past), .transportEnded(past, .closed(code: 4009, reason: "late")),
-            .message(past, InboundMessage(event: "bird:ping")),
+            .message(past, InboundMessage(event: dialect.ping)), .written(past, awaited: 3),
             .message(past, InboundMessage(event: "tick", channel: "public-a", data: .string(Array("0".utf8)))),
             .authorization(QuestionID(number: 1 << 60), .granted(auth: "a", memberData: "{}", sharedSecret: nil)),
             .reconnect(QuestionID(number: 1 << 60), .proceed(delayMs: 0)),
@@ -356,6 +369,9 @@ final class SimulatedClient {
         isOpen = false
         subscribeFrames = [:]
         leftFrames = [:]
+        outbox = []
+        isBlocked = false
+        asked = [:]
     }
 
     // MARK: - The runtime
@@ -369,6 +385,36 @@ final class SimulatedClient {
             try perform(effect)
         }
         try checkAlways()
+        try write()
+    }
+
+    /// What the socket takes, which is everything unless it is blocked.
+    private func write() throws {
+        guard let link, !outbox.isEmpty, !isBlocked else { return }
+        if world.happens(onceIn: 40) {
+            isBlocked = true
+            world.note(number, "the socket is blocked")
+            world.schedule(.writable(self, link), in: 0...50_000)
+            return
+        }
+        let frames = outbox
+        outbox = []
+        for (bytes, _) in frames {
+            link.toEdge(bytes)
+            if let name = subscribedName(bytes) {
+                asked[name] = now
+            }
+        }
+        let awaited = frames.count { $0.isAwaited }
+        if awaited > 0 {
+            try handle(.written(link.transport, awaited: awaited))
+        }
+    }
+
+    func writable(_ link: Link) throws {
+        guard self.link === link else { return }
+        isBlocked = false
+        try write()
     }
 
     private func perform(_ effect: SessionEffect) throws {
@@ -381,10 +427,10 @@ final class SimulatedClient {
                 world.schedule(.clientGone(link), in: 0...3_000)
             }
             forgetTransport()
-        case .send(let id, let bytes, _):
+        case .send(let id, let bytes, let kind):
             try require(id == transport && isOpen, "sends on a transport that is not open")
             try checkFrame(bytes)
-            link?.toEdge(bytes)
+            outbox.append((bytes, kind == .awaited))
         case .authorize(let question):
             try require(question.connectionID == session.connectionID, "authorizes for a connection that is not there")
             openQuestions.insert(question.id)
@@ -412,7 +458,9 @@ final class SimulatedClient {
             try require(mirrorChannels[reference] != nil || reference == Self.memberChannel, "a channel is not there")
             mirrorChannels[reference] = state == .unsubscribed ? nil : state
             if state != .subscribed {
-                liveChannels.remove(reference)
+                if liveChannels.remove(reference) != nil {
+                    missedSince[reference] = lastHeard
+                }
                 rosters[reference] = nil
             } else if reference == Self.memberChannel {
                 liveChannels.insert(reference)
@@ -450,21 +498,26 @@ final class SimulatedClient {
     private func checkFrame(_ bytes: [UInt8]) throws {
         let frame = JSONDocument.parse(bytes)
         guard let name = frame?["data"]?["channel"]?.string else { return }
-        if frame?["event"]?.string == "bird:unsubscribe" {
+        if frame?["event"]?.string == dialect.unsubscribe {
             // A session that leaves by itself does so because it cannot tell whose confirmation it was.
             if isUnsubscribing {
-                leftFrames[name] = subscribeFrames[name]?.count
+                leftFrames[name] = (subscribeFrames[name] ?? 0, leftFrames[name]?.errorsHeard ?? errorsHeard)
             }
             return
         }
         let isOwn = session.memberID.map { ChannelName.ofMember($0) == name } ?? false
         try require(wanted[name] != nil || isOwn, "subscribes to \(name), which nobody wants")
-        subscribeFrames[name, default: (0, errorsHeard)].count += 1
+        subscribeFrames[name, default: 0] += 1
         let auth = frame?["data"]?["auth"]?.string
         try require(
-            auth == nil || auth == ModelAuthorizer.wrongSignature
+            auth == dialect.publicAuth || auth == ModelAuthorizer.wrongSignature
                 || auth?.hasPrefix("signed \(session.connectionID) ") == true,
             "sends what was signed for another connection id: \(auth ?? "")")
+    }
+
+    private func subscribedName(_ bytes: [UInt8]) -> String? {
+        let frame = JSONDocument.parse(bytes)
+        return frame?["event"]?.string == dialect.subscribe ? frame?["data"]?["channel"]?.string : nil
     }
 
     private func told(_ event: SessionEvent) throws {
@@ -486,7 +539,8 @@ final class SimulatedClient {
             liveChannels.insert(reference)
             let isAgain = !wasSubscribed.insert(reference).inserted
             try require(isResubscribe == isAgain, "a success does not know whether it is the first")
-            try require(interruptedMs >= 0 && (isAgain || interruptedMs == 0), "an interruption of \(interruptedMs) ms")
+            let missedMs = missedSince.removeValue(forKey: reference).map { now - $0 } ?? 0
+            try require(interruptedMs == missedMs, "an interruption of \(missedMs) ms is told as \(interruptedMs)")
             rosters[reference] = members?.map(\.id)
             try require(members == nil || myID == memberID, "my id is \(myID ?? "unknown")")
         case .memberAdded(let reference, let member):
@@ -501,8 +555,13 @@ final class SimulatedClient {
             try delivered(event, on: reference, data)
         case .connectionCount(let reference, _):
             try require(liveChannels.contains(reference), "a count comes before the success")
-        case .subscriptionFailed(let reference, _, _):
+        case .subscriptionFailed(let reference, let fault, let willRetry):
             try require(!liveChannels.contains(reference), "a subscribed channel fails")
+            try require(willRetry == fault.isRetriable, "says that it will\(willRetry ? "" : " not") retry after \(fault)")
+            if let name = wanted.first(where: { $0.value == reference })?.key, fault.field == "answer_timeout_ms" {
+                let waited = asked[name].map { now - $0 } ?? 0
+                try require(waited >= configuration.answerTimeoutMs, "gives up on \(name) after \(waited) ms")
+            }
         case .completed(let operation, _, _, _):
             try require(openOperations.remove(operation) != nil, "operation \(operation) ends twice")
         case .error(let fault):
@@ -547,10 +606,11 @@ final class SimulatedClient {
         guard case .string(let bytes) = data,
             let frame = JSONDocument.parse(bytes)?["frame"]?.numberText.flatMap({ Int($0) }),
             let name = wanted.first(where: { $0.value == reference })?.key, let frames = subscribeFrames[name],
-            frame <= frames.count
+            frame <= frames
         else { throw failure("is told of a success that no frame asked for") }
+        let left = leftFrames[name] ?? (0, 0)
         try require(
-            frame > leftFrames[name] ?? 0 || errorsHeard > frames.errorsHeard,
+            frame > left.count || errorsHeard > left.errorsHeard,
             "credits frame \(frame) for \(name), which it has left since")
     }
 

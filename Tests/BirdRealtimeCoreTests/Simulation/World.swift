@@ -10,6 +10,7 @@ final class World {
         case fault
         case publish
         case dialed(SimulatedClient, Link)
+        case writable(SimulatedClient, Link)
         case dialFailed(SimulatedClient, TransportID)
         case handshake(Link)
         case frameToEdge(Link, [UInt8])
@@ -137,6 +138,8 @@ final class World {
             schedule(.publish, in: 0...(isChaotic ? 150 : 12_000))
         case .dialed(let client, let link):
             try client.dialed(link)
+        case .writable(let client, let link):
+            try client.writable(link)
         case .dialFailed(let client, let transport):
             try client.ended(
                 transport, .failed(Fault(BIRD_ERR_CONNECT, .connection, "connection refused", isRetriable: true)))
