@@ -56,14 +56,16 @@ package final class Dialect: Sendable {
         channelDataKey: "member_data", identityKey: "member_data", memberIDKey: "member_id", identityIDKey: "member_id",
         memberInfoKey: "member_info", watchlistIDsKey: "member_ids", connectionCountKey: "connection_count",
         authEncoding: .json, needsAuthStatus200: false, activityTimeoutRule: .serverOverrides, pingData: nil,
-        publicAuth: nil, refusalCodes: [4000...4099], defersUnsubscribe: false, hostSuffix: ".realtime.platform.bird.com", regions: ["us1", "eu1"])
+        publicAuth: nil, refusalCodes: [4000...4099], defersUnsubscribe: false,
+        hostSuffix: ".realtime.platform.bird.com", regions: ["us1", "eu1"])
 
     package static let pusher = Dialect(
         name: "pusher", prefix: "pusher:", internalPrefix: "pusher_internal:", connectionIDKey: "socket_id",
         channelDataKey: "channel_data", identityKey: "user_data", memberIDKey: "user_id", identityIDKey: "id",
         memberInfoKey: "user_info", watchlistIDsKey: "user_ids", connectionCountKey: "subscription_count",
         authEncoding: .form, needsAuthStatus200: true, activityTimeoutRule: .smallerWins, pingData: "{}",
-        publicAuth: "", refusalCodes: [4000...4099, 4300...4999], defersUnsubscribe: true, hostSuffix: ".pusher.com", regions: nil)
+        publicAuth: "", refusalCodes: [4000...4099, 4300...4999], defersUnsubscribe: true, hostSuffix: ".pusher.com",
+        regions: nil)
 
     package static func named(_ name: String) -> Dialect? {
         [bird, pusher].first { $0.name == name }
@@ -103,7 +105,8 @@ package final class Dialect: Sendable {
         name: String, prefix: String, internalPrefix: String, connectionIDKey: String, channelDataKey: String,
         identityKey: String, memberIDKey: String, identityIDKey: String, memberInfoKey: String, watchlistIDsKey: String,
         connectionCountKey: String, authEncoding: AuthEncoding, needsAuthStatus200: Bool,
-        activityTimeoutRule: ActivityTimeoutRule, pingData: String?, publicAuth: String?, refusalCodes: [ClosedRange<UInt16>],
+        activityTimeoutRule: ActivityTimeoutRule, pingData: String?, publicAuth: String?,
+        refusalCodes: [ClosedRange<UInt16>],
         defersUnsubscribe: Bool, hostSuffix: String, regions: [String]?
     ) {
         self.name = name

@@ -278,7 +278,8 @@ import Testing
         },
     ]
 
-    @Test("a drop in each phase fails the waiting calls once and the next connection signs in", arguments: phases.indices)
+    @Test(
+        "a drop in each phase fails the waiting calls once and the next connection signs in", arguments: phases.indices)
     func dropInEachPhase(index: Int) {
         var driver = SessionDriver { $0.authorizationsInFlightMax = 1 }
         driver.connect()

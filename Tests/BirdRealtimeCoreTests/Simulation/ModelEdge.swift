@@ -51,7 +51,8 @@ final class ModelEdge {
             link.connectionIDs.count == 1 && world.happens(onceIn: 60)
             ? "" : #""\#(link.dialect.connectionIDKey)":"\#(link.connectionID)","#
         send(
-            link.dialect.connectionEstablished, data: "{\(id)\"activity_timeout\":\(Self.activityTimeoutSeconds)}", to: link)
+            link.dialect.connectionEstablished, data: "{\(id)\"activity_timeout\":\(Self.activityTimeoutSeconds)}",
+            to: link)
     }
 
     func link(of client: SimulatedClient) -> Link? {
@@ -223,7 +224,7 @@ final class ModelEdge {
             complain("Invalid signature", to: link)
             return
         }
-        guard try checkSignature(auth, link, nil, memberData), 
+        guard try checkSignature(auth, link, nil, memberData),
             let memberID = Self.memberID(memberData, link.dialect.identityIDKey)
         else { return }
         link.identity = memberID

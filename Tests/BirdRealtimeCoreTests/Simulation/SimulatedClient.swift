@@ -282,7 +282,9 @@ final class SimulatedClient {
         noteLife()
         lastHeard = now
         session.noteInbound(now: Instant(milliseconds: now))
-        if let channel = message.channel, !EventName.isReserved(message.event, dialect: dialect), let reference = route(channel) {
+        if let channel = message.channel, !EventName.isReserved(message.event, dialect: dialect),
+            let reference = route(channel)
+        {
             try delivered(message.event, on: reference, message.data)
         } else {
             try handle(.message(transport, message))
@@ -557,7 +559,8 @@ final class SimulatedClient {
             try require(liveChannels.contains(reference), "a count comes before the success")
         case .subscriptionFailed(let reference, let fault, let willRetry):
             try require(!liveChannels.contains(reference), "a subscribed channel fails")
-            try require(willRetry == fault.isRetriable, "says that it will\(willRetry ? "" : " not") retry after \(fault)")
+            try require(
+                willRetry == fault.isRetriable, "says that it will\(willRetry ? "" : " not") retry after \(fault)")
             if let name = wanted.first(where: { $0.value == reference })?.key, fault.field == "answer_timeout_ms" {
                 let waited = asked[name].map { now - $0 } ?? 0
                 try require(waited >= configuration.answerTimeoutMs, "gives up on \(name) after \(waited) ms")
