@@ -2,11 +2,18 @@ import CBirdRealtimeABI
 
 /// Asks the authorizer endpoint (Bird protocol 9 and 11.1) and reads its answer.
 enum Authorizer {
-    static func body(_ question: AuthorizationQuestion, dialect: Dialect) -> [UInt8] {
-        var writer = ObjectWriter()
-        writer.member(dialect.connectionIDKey, question.connectionID)
-        writer.member(dialect.channelNameKey, question.channelName)
-        return writer.finish()
+    static func body(_ question: AuthorizationQuestion, dialect: Dialect) -> HTTPBody {
+        switch dialect.authEncoding {
+        case .json:
+            var writer = ObjectWriter()
+            writer.member(dialect.connectionIDKey, question.connectionID)
+            writer.member(dialect.channelNameKey, question.channelName)
+            return HTTPBody(type: "application/json", bytes: writer.finish())
+        case .form:
+            var form = "\(dialect.connectionIDKey)=\(Percent.encoded(question.connectionID))"
+            if let name = question.channelName { form += "&\(dialect.channelNameKey)=\(Percent.encoded(name))" }
+            return HTTPBody(type: "application/x-www-form-urlencoded", bytes: Array(form.utf8))
+        }
     }
 
     static func answer(
@@ -21,7 +28,7 @@ enum Authorizer {
             fault.message = "\(what) failed: \(fault.message)"
             return .refused(fault, retryAfterMs: nil)
         case .success(let answer):
-            guard (200...299).contains(answer.status) else { return refusal(answer, what, endpoint) }
+            guard dialect.needsAuthStatus200 ? answer.status == 200 : (200...299).contains(answer.status) else { return refusal(answer, what, endpoint) }
             return granted(answer, question: question, what, endpoint, dialect)
         }
     }

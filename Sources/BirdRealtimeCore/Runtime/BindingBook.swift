@@ -10,6 +10,7 @@ final class BindingBook {
     /// There are bindings whose destructor has yet to run.
     let hasRetired = Atomic<Bool>(false)
     private let hot: UnsafeMutablePointer<ClientHot>
+    private let dialect: Dialect
     /// Where a binding is; those of `scope` are not in it.
     private var channels: [UInt64: Channel] = [:]
     private var lastNumber: UInt64 = 0
@@ -20,8 +21,9 @@ final class BindingBook {
     private var late: [(binding: Binding, content: RecordContent?)] = []
     let hasLate = Atomic<Bool>(false)
 
-    init(_ hot: UnsafeMutablePointer<ClientHot>) {
+    init(_ hot: UnsafeMutablePointer<ClientHot>, _ dialect: Dialect) {
         self.hot = hot
+        self.dialect = dialect
     }
 
     /// `channel` nil: for every channel; `event` nil: for every application event. Returns the number of the binding.
@@ -120,11 +122,13 @@ final class BindingBook {
     }
 
     func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
-        guard UTF8Validator.isValid(name), EventName.isValid(String(decoding: name, as: UTF8.self)) else {
+        let text = String(decoding: name, as: UTF8.self)
+        guard UTF8Validator.isValid(name), EventName.isValid(text) else {
             throw Fault(
                 BIRD_ERR_NAME, .argument, field: "event", "An event name has 1 to 200 characters and is valid UTF-8.")
         }
-        guard let (id, isNew) = names.intern(name) else {
+        var known = dialect.ownName(of: text)
+        guard let (id, isNew) = known.withUTF8({ names.intern(UnsafeRawBufferPointer($0)) }) else {
             throw Fault(
                 BIRD_ERR_FULL, .argument, field: "event",
                 "More than \(InternedNames.namesMax) different event names are bound.")

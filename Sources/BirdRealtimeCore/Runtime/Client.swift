@@ -63,7 +63,7 @@ package final class Client: @unchecked Sendable {
     package init(_ options: ClientOptions) throws(Fault) {
         edge = try Edge(
             region: options.region, wsHost: options.wsHost, allowInsecure: options.allowInsecure,
-            appKey: options.appKey, version: Library.version)
+            appKey: options.appKey, version: Library.version, dialect: options.dialect)
         var options = options
         options.trust = try TrustSettings(options)
         route = try Route(
@@ -107,7 +107,7 @@ package final class Client: @unchecked Sendable {
             throw error
         }
         hot = .allocate(capacity: 1)
-        book = BindingBook(hot)
+        book = BindingBook(hot, options.dialect)
         hot.initialize(to: ClientHot(options, scope: book.scope.state))
         dispatcher = Dispatcher(hot)
         memberChannel = Channel(client: self, name: ChannelName.memberPrefix, isMemberChannel: true)

@@ -38,6 +38,7 @@ package struct ClientOptions: Sendable {
     /// Made from the options above when a client is.
     var trust = TrustSettings()
     var proxy: ProxyChoice?
+    package var dialect = Dialect.bird
     package var session = SessionConfiguration()
     package var messageTimeoutMs: Int64 = 60_000
     package var messageBytesMax = 16_777_216

@@ -9,7 +9,9 @@ final class Driver {
     let client: Client
     private let hot: UnsafeMutablePointer<ClientHot>
     private let reactor: Reactor
-    private let dialect = Dialect.bird
+    private let dialect: Dialect
+    /// The first four bytes of the protocol's own event names.
+    private let reservedStart: UInt32
     private var session: Session
     private var random = SystemRandomness()
     private let sink: RecordSink
@@ -43,6 +45,8 @@ final class Driver {
         self.client = client
         hot = client.hot
         self.reactor = reactor
+        dialect = client.options.dialect
+        reservedStart = dialect.prefix.utf8.prefix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }
         session = Session(
             configuration: client.options.session, dialect: dialect,
             memberChannel: client.memberChannel?.reference ?? .none,
@@ -382,7 +386,9 @@ final class Driver {
     /// Names of the protocol's own events begin with these.
     @inline(__always)
     private func isReserved(_ event: UnsafeRawBufferPointer) -> Bool {
-        guard event.count >= 5, event[0] == UInt8(ascii: "b"), event[1] == UInt8(ascii: "i") else { return false }
+        guard event.count >= 5, let base = event.baseAddress,
+            UInt32(littleEndian: base.loadUnaligned(as: UInt32.self)) == reservedStart
+        else { return false }
         return event.starts(with: dialect.prefix.utf8) || event.starts(with: dialect.internalPrefix.utf8)
     }
 
@@ -479,7 +485,7 @@ final class Driver {
     private func post(_ question: AuthorizationQuestion, to endpoint: HTTPEndpoint, _ headers: HTTPHeaders) {
         let dialect = dialect
         posts[question.id] = reactor.posts.post(
-            endpoint, body: Authorizer.body(question, dialect: dialect), headers: headers,
+            endpoint, Authorizer.body(question, dialect: dialect), headers: headers,
             timeoutMs: client.options.session.authTimeoutMs
         ) { [weak self] result in
             guard let self else { return }

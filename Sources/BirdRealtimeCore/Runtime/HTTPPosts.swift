@@ -1,6 +1,12 @@
 import CBirdRealtimeABI
 import CCurl
 
+struct HTTPBody: Equatable {
+    /// The value of content-type.
+    var type: String
+    var bytes: [UInt8]
+}
+
 /// What an authorizer's HTTP answer comes to.
 struct HTTPAnswer {
     var status: Int32
@@ -33,9 +39,9 @@ final class HTTPPosts {
     func disown() { multi?.disown() }
     func closeInherited() { multi?.closeInherited() }
 
-    /// Starts a POST of JSON, or queues it. `done` comes once, unless it is cancelled.
+    /// Starts a POST, or queues it. `done` comes once, unless it is cancelled.
     func post(
-        _ url: HTTPEndpoint, body: [UInt8], headers: HTTPHeaders, timeoutMs: Int64,
+        _ url: HTTPEndpoint, _ body: HTTPBody, headers: HTTPHeaders, timeoutMs: Int64,
         _ done: @escaping (Result<HTTPAnswer, Fault>) -> Void
     ) -> HTTPPost {
         let post = HTTPPost(url: url, body: body, headers: headers, timeoutMs: timeoutMs, posts: self, done: done)
@@ -68,7 +74,7 @@ final class HTTPPosts {
 
 final class HTTPPost {
     private let url: HTTPEndpoint
-    private let body: [UInt8]
+    private let body: HTTPBody
     private let headers: HTTPHeaders
     private let timeoutMs: Int64
     private let posts: HTTPPosts
@@ -79,7 +85,7 @@ final class HTTPPost {
     fileprivate var isCounted = false
 
     fileprivate init(
-        url: HTTPEndpoint, body: [UInt8], headers: HTTPHeaders, timeoutMs: Int64,
+        url: HTTPEndpoint, body: HTTPBody, headers: HTTPHeaders, timeoutMs: Int64,
         posts: HTTPPosts, done: @escaping (Result<HTTPAnswer, Fault>) -> Void
     ) {
         self.url = url
@@ -136,14 +142,14 @@ final class HTTPPost {
         transfer.set(CURLOPT_TIMEOUT_MS, Int(timeoutMs))
         // A header of the program's replaces one of ours with the same name.
         let own = [
-            "content-type: application/json", "accept: application/json", "expect:", "user-agent: \(Library.userAgent)",
+            "content-type: \(body.type)", "accept: application/json", "expect:", "user-agent: \(Library.userAgent)",
         ]
         let given = headers.all.map { "\($0.name): \($0.value)" }
         let names = Set(headers.all.map { $0.name.lowercased() })
         transfer.set(
             CURLOPT_HTTPHEADER,
             list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + given)
-        _ = body.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) }
+        _ = body.bytes.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) }
         url.route.apply(to: transfer, resolved: resolved)
         transfer.onFinished = { [weak self] code in self?.ended(code) }
         self.transfer = transfer

@@ -37,7 +37,16 @@ enum Payload {
         guard let identity = JSONDocument.parse(Array(memberData.utf8)),
             let id = memberID(identity[dialect.identityIDKey])
         else { return nil }
-        return Identity(member: Member(id: id, info: identity[dialect.memberInfoKey]?.raw), memberData: memberData)
+        let member = Member(id: id, info: identity[dialect.memberInfoKey]?.raw)
+        return Identity(member: member, memberData: dialect === Dialect.bird ? memberData : Self.memberData(of: member))
+    }
+
+    /// Programs read of members in one language, whatever the edge speaks.
+    private static func memberData(of member: Member) -> String {
+        var writer = ObjectWriter()
+        writer.member(Dialect.bird.identityIDKey, member.id)
+        if let info = member.info { writer.member(Dialect.bird.memberInfoKey, json: info) }
+        return String(decoding: writer.finish(), as: UTF8.self)
     }
 
     /// The id in the `member_data` of a presence authorization.
@@ -50,14 +59,16 @@ enum Payload {
         return Member(id: id, info: node[dialect.memberInfoKey]?.raw)
     }
 
-    /// The roster of a success frame in the order of `ids`, each id once (Bird protocol 10); `count` says nothing new.
+    /// The roster of a success frame in the order of `ids`, each id once (Bird protocol 10); `count` says nothing new. Servers may
+    /// leave out `ids`, which says nothing new either.
     static func members(_ data: InboundMessage.Data) -> [Member] {
         guard let presence = json(data)?["presence"] else { return [] }
         let infos = presence["hash"]?.dictionary ?? [:]
         var members: [Member] = []
         var seen: Set<[UInt8]> = []
-        for element in presence["ids"]?.elements ?? [] {
-            guard let id = memberID(element), seen.insert(Array(id.utf8)).inserted else { continue }
+        let ids: [String?] = presence["ids"].map { $0.elements.map(memberID) } ?? infos.keys.sorted()
+        for case let id? in ids {
+            guard seen.insert(Array(id.utf8)).inserted else { continue }
             members.append(Member(id: id, info: infos[id]?.raw))
         }
         return members

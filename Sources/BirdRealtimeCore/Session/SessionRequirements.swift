@@ -46,8 +46,8 @@ extension Session {
         }
         if applicant == .signin, memberData?.isEmpty ?? true {
             return Fault(
-                BIRD_ERR_AUTH, .signin, field: "member_data",
-                "The authorizer's answer for the signin has no member_data string.")
+                BIRD_ERR_AUTH, .signin, field: dialect.identityKey,
+                "The authorizer's answer for the signin has no \(dialect.identityKey) string.")
         }
         return nil
     }

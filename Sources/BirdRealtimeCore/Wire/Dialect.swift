@@ -67,8 +67,26 @@ package final class Dialect: Sendable {
         publicAuth: "", refusalCodes: [4000...4099, 4300...4999], defersUnsubscribe: true, hostSuffix: ".pusher.com",
         regions: nil)
 
+    private static let all = [bird, pusher]
+
     package static func named(_ name: String) -> Dialect? {
-        [bird, pusher].first { $0.name == name }
+        all.first { $0.name == name }
+    }
+
+    /// Programs that go from one protocol to the other keep their handlers: an event that the client tells of has the names of all
+    /// dialects. Any other name is its own.
+    package func ownName(of event: String) -> String {
+        for dialect in Self.all {
+            if let position = dialect.toldEvents.firstIndex(of: event) { return toldEvents[position] }
+        }
+        return event
+    }
+
+    private var toldEvents: [String] {
+        [
+            subscriptionSucceeded, subscriptionError, memberAdded, memberRemoved, connectionCount, cacheMiss,
+            decryptionError,
+        ]
     }
 
     // Frames of the client (Bird protocol 5.1).

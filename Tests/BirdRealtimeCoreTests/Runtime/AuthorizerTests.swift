@@ -16,12 +16,12 @@ import Testing
 
     private func answer(
         _ status: Int32, _ body: String, _ question: AuthorizationQuestion = channel, retryAfterMs: Int64? = nil,
-        location: String? = nil
+        location: String? = nil, dialect: Dialect = .bird
     ) -> AuthorizationAnswer {
         Authorizer.answer(
             .success(
                 HTTPAnswer(status: status, body: Array(body.utf8), retryAfterMs: retryAfterMs, location: location)),
-            question: question, endpoint: "https://auth.example.test/bird", dialect: .bird)
+            question: question, endpoint: "https://auth.example.test/bird", dialect: dialect)
     }
 
     private func fault(_ answer: AuthorizationAnswer) throws -> Fault {
@@ -34,10 +34,32 @@ import Testing
     }
 
     @Test func asksAsTheProtocolSays() {
+        let bodies = [
+            (Self.channel, Dialect.bird, #"{"connection_id":"4242.1357","channel_name":"presence-lobby"}"#),
+            (Self.signin, Dialect.bird, #"{"connection_id":"4242.1357"}"#),
+            (Self.channel, Dialect.pusher, "socket_id=4242.1357&channel_name=presence-lobby"),
+            (Self.signin, Dialect.pusher, "socket_id=4242.1357"),
+            (Self.question("private-a=b@c,d;e"), Dialect.pusher,
+                "socket_id=4242.1357&channel_name=private-a%3Db%40c%2Cd%3Be"),
+        ]
+        for (question, dialect, expected) in bodies {
+            let body = Authorizer.body(question, dialect: dialect)
+            #expect(String(decoding: body.bytes, as: UTF8.self) == expected)
+            #expect(
+                body.type
+                    == (dialect === Dialect.bird ? "application/json" : "application/x-www-form-urlencoded"))
+        }
+    }
+
+    @Test func aDialectHasItsOwnKeysAndMayTakeOnly200() throws {
         #expect(
-            Authorizer.body(Self.channel, dialect: .bird)
-                == Array(#"{"connection_id":"4242.1357","channel_name":"presence-lobby"}"#.utf8))
-        #expect(Authorizer.body(Self.signin, dialect: .bird) == Array(#"{"connection_id":"4242.1357"}"#.utf8))
+            answer(200, #"{"auth":"k:s","channel_data":"{}","member_data":"x"}"#, dialect: .pusher)
+                == .granted(auth: "k:s", memberData: "{}", sharedSecret: nil))
+        #expect(
+            answer(200, #"{"auth":"k:s","user_data":"{}"}"#, Self.signin, dialect: .pusher)
+                == .granted(auth: "k:s", memberData: "{}", sharedSecret: nil))
+        let fault = try fault(answer(201, #"{"auth":"k:s"}"#, dialect: .pusher))
+        #expect(fault.status == BIRD_ERR_AUTH && fault.httpStatus == 201 && !fault.isRetriable)
     }
 
     @Test func takesTheAnswerAsItStands() {

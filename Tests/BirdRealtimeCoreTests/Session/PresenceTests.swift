@@ -32,7 +32,7 @@ import Testing
             (#"{"presence":{"ids":["a","a","b","a"],"hash":{},"count":4}}"#, "a b"),
             (#"{"presence":{"ids":[12345678901234567890],"hash":{}}}"#, "12345678901234567890"),
             (#"{"presence":{"ids":["\u006d_7"],"hash":{"m_\u0037":"x"}}}"#, #"m_7="x""#),
-            (#"{"presence":{"ids":"a"}}"#, ""), (#"{"presence":{}}"#, ""), ("{}", ""), ("broken", ""),
+            (#"{"presence":{"hash":{"b":2,"a":1},"count":2}}"#, "a=1 b=2"), (#"{"presence":{"ids":"a"}}"#, ""), (#"{"presence":{}}"#, ""), ("{}", ""), ("broken", ""),
         ])
     func rosters(success: String, expected: String) {
         var driver = Self.joined(success)
@@ -154,22 +154,4 @@ import Testing
         #expect(driver.take() == ["channel 2 subscribed", "subscribed 2 [m_8] me none"])
     }
 
-    @Test func aDialectHasItsOwnKeys() {
-        var driver = SessionDriver(dialect: .pusher)
-        driver.input(.connect)
-        driver.edge("pusher:connection_established", data: "{\"socket_id\":\"1.1\"}")
-        driver.subscribe("presence-a", 1)
-        driver.grant(memberData: #"{"user_id":"u"}"#)
-        driver.edge(
-            "pusher_internal:subscription_succeeded", "presence-a",
-            data: #"{"presence":{"ids":["u"],"hash":{"u":1}}}"#)
-        driver.edge("pusher_internal:member_added", "presence-a", data: #"{"user_id":"v","user_info":2}"#)
-        driver.edge("pusher_internal:subscription_count", "presence-a", data: #"{"subscription_count":5}"#)
-        let lines = driver.take()
-        #expect(
-            Array(lines.suffix(4)) == [
-                "channel 1 subscribed", "subscribed 1 [u=1] me u", "added 1 v=2",
-                #"count 1 {"subscription_count":5}"#,
-            ])
-    }
 }

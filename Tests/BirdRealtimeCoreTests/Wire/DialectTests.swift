@@ -24,6 +24,26 @@ import Testing
         #expect(pusher.needsAuthStatus200 && pusher.authEncoding == .form)
     }
 
+    @Test("what the client tells of has the names of every dialect; other names are their own")
+    func toldEvents() {
+        let names = [
+            ("subscription_succeeded", "subscription_succeeded"), ("subscription_error", "subscription_error"),
+            ("member_added", "member_added"), ("member_removed", "member_removed"),
+            ("connection_count", "subscription_count"), ("cache_miss", "cache_miss"),
+            ("decryption_error", "decryption_error"),
+        ]
+        for (bird, pusher) in names {
+            for name in ["bird:\(bird)", "pusher:\(pusher)"] {
+                #expect(Dialect.bird.ownName(of: name) == "bird:\(bird)")
+                #expect(Dialect.pusher.ownName(of: name) == "pusher:\(pusher)")
+            }
+        }
+        for name in ["moved", "pusher:moved", "bird:moved", "bird_internal:member_added", "client-x", ""] {
+            #expect(Dialect.bird.ownName(of: name) == name)
+            #expect(Dialect.pusher.ownName(of: name) == name)
+        }
+    }
+
     @Test func byName() {
         #expect(Dialect.named("bird") === Dialect.bird)
         #expect(Dialect.named("pusher") === Dialect.pusher)
@@ -67,6 +87,7 @@ import Testing
 
     @Test func pusherFrames() {
         let frames = [
+            OutboundMessage.subscribe(channel: "orders", dialect: .pusher),
             OutboundMessage.subscribe(channel: "presence-x", auth: "k:a", memberData: "{}", dialect: .pusher),
             OutboundMessage.signin(auth: "k:a", memberData: "{}", dialect: .pusher),
             OutboundMessage.ping(dialect: .pusher),
@@ -74,6 +95,7 @@ import Testing
         ]
         #expect(
             frames.map(text) == [
+                #"{"event":"pusher:subscribe","data":{"channel":"orders","auth":""}}"#,
                 #"{"event":"pusher:subscribe","data":{"channel":"presence-x","auth":"k:a","channel_data":"{}"}}"#,
                 #"{"event":"pusher:signin","data":{"auth":"k:a","user_data":"{}"}}"#,
                 #"{"event":"pusher:ping","data":{}}"#,
