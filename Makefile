@@ -24,7 +24,7 @@ BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
 BENCH_CLIENTS := $(addprefix $(C)/,client_handler client_queue)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so
 
-.PHONY: all help setup library programs demo test lint format bench scale debian13 install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench simulate scale debian13 install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -66,6 +66,9 @@ bench: programs ## measure against other clients and the limits of this machine;
 	@scripts/setup-benchmark
 	@$(MAKE) --no-print-directory $(C)/peer_libwebsockets
 	@build/benchmark-venv/bin/python Benchmarks/run.py $(if $(QUICK),--quick)
+
+simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated eight minutes for ten clients each
+	@SEEDS=$(or $(SEEDS),1000) swift test --quiet --disable-xctest --jobs 2 --filter SimulationTests
 
 scale: programs ## measure ten thousand clients in one process, with restarts of their servers; about three minutes
 	@$(VENV)/python Tests/integration/scale.py

@@ -183,6 +183,8 @@ typedef void (*bird_destructor)(void *user_data);
  *   app_key (text)                        Says which app the connection is for; public, and required.
  *   region (text)                         Where the edge is: its host name follows from it. One of region and ws_host is required.
  *   ws_host (text)                        An edge of another name instead of a region: one of your own, or the local one.
+ *   dialect (text, "bird")                For servers that speak Pusher Channels protocol 7 instead of Bird's: names, keys and
+ *                                         authorization requests are theirs, see docs/pusher.md.
  *   allow_insecure (bool, 0)              Lets tests do without certificates: plaintext for exactly localhost, 127.0.0.1 and [::1]; every
  *                                         other host gets TLS all the same.
  *   address (text)                        Connects to this address, also behind a proxy, where the name of the edge cannot or should not be
@@ -424,7 +426,8 @@ void bird_members_free(bird_members *members);
 /* Calls the handler for each record of the channel with this event name, application events and bird:subscription_succeeded,
    bird:subscription_error, bird:member_added, bird:member_removed and bird:connection_count alike; event NULL means every
    application event. Handlers of one event run in this order: the channel's named ones, the client's named ones, then those for every
-   event, the channel's and the client's, each in order of binding. */
+   event, the channel's and the client's, each in order of binding. What is told besides application events has the names of both
+   dialects: bird:member_added and pusher:member_added are one event, and its records have the name of the client's dialect. */
 bird_status bird_channel_bind(bird_channel *channel, const char *event, bird_handler handler, void *user_data,
                               bird_destructor destructor, uint64_t *binding, bird_error **error);
 /* The same for every channel of the client. */

@@ -28,7 +28,9 @@ enum Authorizer {
             fault.message = "\(what) failed: \(fault.message)"
             return .refused(fault, retryAfterMs: nil)
         case .success(let answer):
-            guard dialect.needsAuthStatus200 ? answer.status == 200 : (200...299).contains(answer.status) else { return refusal(answer, what, endpoint) }
+            guard dialect.needsAuthStatus200 ? answer.status == 200 : (200...299).contains(answer.status) else {
+                return refusal(answer, what, endpoint)
+            }
             return granted(answer, question: question, what, endpoint, dialect)
         }
     }

@@ -168,7 +168,8 @@ package final class Channel: @unchecked Sendable {
         guard state == .subscribed else {
             throw Fault(
                 BIRD_ERR_NOT_SUBSCRIBED, .channel, field: "channel",
-                "\(name) is not subscribed now; wait for \(client.options.dialect.subscriptionSucceeded).", isRetriable: true)
+                "\(name) is not subscribed now; wait for \(client.options.dialect.subscriptionSucceeded).",
+                isRetriable: true)
         }
         try client.queueClientEvent(self, event, data.map { Array($0) })
     }

@@ -11,11 +11,19 @@ extension Option {
             return 1...256 ~= value.utf8.count
         },
         .text(
-            "region", .edge, accepts: "\"us1\" or \"eu1\"", \.region,
+            "region", .edge, accepts: "\"us1\" or \"eu1\"; a cluster with the dialect \"pusher\"", \.region,
             "Where the edge is: its host name follows from it. One of region and ws_host is required."),
         .text(
             "ws_host", .edge, accepts: "host or host:port", \.wsHost,
             "An edge of another name instead of a region: one of your own, or the local one."),
+        .text(
+            "dialect", .edge, default: "bird", accepts: "\"bird\" or \"pusher\"",
+            "For servers that speak Pusher Channels protocol 7 instead of Bird's: names, keys and authorization requests are theirs, see docs/pusher.md."
+        ) { options, value in
+            guard let dialect = Dialect.named(value) else { return false }
+            options.dialect = dialect
+            return true
+        },
         .flag(
             "allow_insecure", .edge, default: "0", \.allowInsecure,
             "Lets tests do without certificates: plaintext for exactly localhost, 127.0.0.1 and [::1]; every other host gets TLS all the same."

@@ -39,8 +39,10 @@ import Testing
             (Self.signin, Dialect.bird, #"{"connection_id":"4242.1357"}"#),
             (Self.channel, Dialect.pusher, "socket_id=4242.1357&channel_name=presence-lobby"),
             (Self.signin, Dialect.pusher, "socket_id=4242.1357"),
-            (Self.question("private-a=b@c,d;e"), Dialect.pusher,
-                "socket_id=4242.1357&channel_name=private-a%3Db%40c%2Cd%3Be"),
+            (
+                Self.question("private-a=b@c,d;e"), Dialect.pusher,
+                "socket_id=4242.1357&channel_name=private-a%3Db%40c%2Cd%3Be"
+            ),
         ]
         for (question, dialect, expected) in bodies {
             let body = Authorizer.body(question, dialect: dialect)

@@ -37,7 +37,7 @@ import Testing
         switch row.storage {
         case .flag: ["\(row.defaultText)" == "0" ? "1" : "0"]
         case .number(let range, _): ["\(range.lowerBound)", "\(range.upperBound)"]
-        case .text: ["abc", "192.0.2.1", "http://localhost", "1.3", "loop", "drop-oldest", "staged", "1x1"]
+        case .text: ["abc", "192.0.2.1", "http://localhost", "1.3", "loop", "drop-oldest", "staged", "1x1", "pusher"]
         }
     }
 

@@ -59,7 +59,7 @@ class Bindable:
         the global handlers included. At most one call that is already running ends after it."""
         self._check_process()
         with self._lock:
-            names = list(self._named) if event is None else [event]
+            names = list(self._named) if event is None else [self._own_name(event)]
             for name in names:
                 kept = _without(self._named.pop(name, ()), handler)
                 if kept:
@@ -72,6 +72,7 @@ class Bindable:
     def _add(self, event: str, handler: Handler) -> Binding:
         self._check_process()
         self._prepare(event)
+        event = self._own_name(event)
         binding = _binding(handler)
         with self._lock:
             self._named[event] = (*self._named.get(event, ()), binding)
@@ -95,6 +96,10 @@ class Bindable:
     def _prepare(self, event: str) -> None:
         """Refuses an event that cannot be bound."""
         text_argument(event, "event")
+
+    def _own_name(self, event: str) -> str:
+        """The name by which the event's handlers are found."""
+        return event
 
     def _changed(self) -> None:
         """The bindings have changed; the lock is held."""

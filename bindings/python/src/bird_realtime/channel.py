@@ -119,6 +119,9 @@ class Channel(GloballyBindable):
     def _prepare(self, event: str) -> None:
         self._client._prepare(event)
 
+    def _own_name(self, event: str) -> str:
+        return self._client._own_name(event)
+
     def _changed(self) -> None:
         wide = self._client
         default = self._global + wide._global
@@ -139,7 +142,7 @@ class Channel(GloballyBindable):
         with self._lock:
             binding = super()._add(event, handler)
             status = self._status
-            if status is not None and status.name == event:
+            if status is not None and status.name == self._own_name(event):
 
                 def tell() -> None:
                     self._client._router.tell_status(self, (binding,), status)
@@ -229,12 +232,17 @@ class MemberChannel(Channel):
 
 
 def roster(payload: Any) -> Iterable[tuple[str, Any]]:
-    """(id, info) of each member in a success payload. Ids may be numbers; an id without info has None."""
+    """(id, info) of each member in a success payload. Ids may be numbers, or be left out where the
+    infos have them; an id without info has None."""
     presence = payload.get("presence") if isinstance(payload, dict) else None
     if not isinstance(presence, dict):
         return
     ids, infos = presence.get("ids"), presence.get("hash")
+    if not isinstance(infos, dict):
+        infos = {}
+    if "ids" not in presence:
+        ids = sorted(infos)
     for member_id in ids if isinstance(ids, list) else ():
         if isinstance(member_id, (str, int, float)) and not isinstance(member_id, bool):
             key = str(member_id)
-            yield key, infos.get(key) if isinstance(infos, dict) else None
+            yield key, infos.get(key)

@@ -20,7 +20,7 @@ from .channel import Channel, MemberChannel, PresenceChannel
 from .connection import STATES, Connection
 from .delivery import WAIT_SLICE_MS, Delivery
 from .errors import BirdRealtimeError, CalledInHandler, Closed, InvalidArgument, TimedOut
-from .events import Member, SubscriptionFailed, member_of
+from .events import TOLD_EVENTS, Member, SubscriptionFailed, member_of
 from .router import Completion, HandlerErrorHook, HandlerErrors, Router
 from .statistics import Statistics
 from .stream import EventStream
@@ -86,6 +86,8 @@ class BirdRealtime(GloballyBindable):
         )
         requests = Requests(self._native, hooks, errors.report)
         self._router = Router(self.connection, requests, errors, self._native.failure)
+        for event in TOLD_EVENTS:
+            self._own_name(event)
         self._delivery = Delivery(self._native, self._router, thread)
         self._finalizer = weakref.finalize(self, _collected, self._delivery, app_key)
         # The exit hook of the delivery ends clients that are still there; they are not reported as forgotten.
@@ -309,10 +311,15 @@ class BirdRealtime(GloballyBindable):
         return self.connection.error
 
     def _prepare(self, event: str) -> None:
-        """From now on records with this event carry a number instead of a name to decode."""
-        text = text_argument(event, "event")
+        text_argument(event, "event")
         self._check_usable()
-        self._router.names[self._native.intern(text)] = event
+
+    def _own_name(self, event: str) -> str:
+        """What the library tells of has a name in each dialect, and one number. Records with this event carry it from now on
+        instead of a name to decode."""
+        if self._is_closed:
+            return event
+        return self._router.names.setdefault(self._native.intern(text_argument(event, "event")), event)
 
     def _changed(self) -> None:
         for channel in self._router.by_tag.values():

@@ -11,6 +11,18 @@ if TYPE_CHECKING:
     from .channel import Channel, PresenceChannel
 
 
+#: what the library tells of besides application events, by the names that event objects have for it in every dialect
+TOLD_EVENTS = (
+    "bird:subscription_succeeded",
+    "bird:subscription_error",
+    "bird:member_added",
+    "bird:member_removed",
+    "bird:connection_count",
+    "bird:cache_miss",
+    "bird:decryption_error",
+)
+
+
 class Member(NamedTuple):
     """A person of the application: of a presence channel's roster, or the one signed in."""
 

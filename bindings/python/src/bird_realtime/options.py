@@ -26,6 +26,9 @@ class Options(TypedDict, total=False):
     """Where the edge is: its host name follows from it. One of region and ws_host is required."""
     ws_host: Text
     """An edge of another name instead of a region: one of your own, or the local one."""
+    dialect: Text
+    """For servers that speak Pusher Channels protocol 7 instead of Bird's: names, keys and authorization requests
+    are theirs, see docs/pusher.md. (default bird)"""
     allow_insecure: Flag
     """Lets tests do without certificates: plaintext for exactly localhost, 127.0.0.1 and [::1]; every other host
     gets TLS all the same. (default 0)"""
