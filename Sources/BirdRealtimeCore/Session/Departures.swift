@@ -31,10 +31,15 @@ struct Departures: Sendable {
 
     /// The program left the channel, and the edge is told now.
     mutating func add(_ name: String, frames: Int) {
-        guard frames > 0 else { return }
+        guard frames > 0 || byName[name] != nil else { return }
         change(name) {
+            // What no error has answered so far will be.
+            if $0.isErrorDue {
+                $0.certain += $0.doubtful
+                $0.doubtful = 0
+            }
             $0.certain += frames
-            $0.isErrorDue = true
+            $0.isErrorDue = $0.isErrorDue || frames > 0
         }
     }
 

@@ -102,6 +102,9 @@ extension Session {
         switch confirmation {
         case .late:
             channels[slot].admission.hasDoubtfulSuccess = !channels[slot].isSubscribed
+        case .doubtful where !channels[slot].isSubscribed && !unanswered.contains(.channel(slot)):
+            // The holder's own question is not even written, and the edge is told to forget the others before it.
+            break
         case .doubtful where !channels[slot].isSubscribed:
             // One of the frames is answered, and nobody knows which.
             channels[slot].admission.unansweredFrames += 1

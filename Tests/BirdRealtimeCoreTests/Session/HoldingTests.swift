@@ -96,6 +96,36 @@ import Testing
         #expect(driver.take() == ["channel 3 subscribed", "subscribed 3"])
     }
 
+    @Test func theSecondConfirmationOfAChannelThatWasLeftIsNotTheNextHolders() {
+        var driver = Self.connected()
+        driver.subscribe("orders", 1)
+        driver.advance(30_000)
+        driver.advanceToDeadline()
+        driver.confirm("orders")
+        driver.unsubscribe(1)
+        driver.subscribe("orders", 2)
+        _ = driver.take()
+        driver.confirm("orders")
+        #expect(driver.take() == [])
+        driver.confirm("orders")
+        #expect(driver.take() == ["channel 2 subscribed", "subscribed 2"])
+    }
+
+    @Test func whatIsNotWrittenIsNotConfirmed() {
+        var driver = Self.connected()
+        driver.subscribe("orders", 1)
+        driver.unsubscribe(1)
+        driver.edgeError("refused, or about something else")
+        driver.isBlocked = true
+        driver.subscribe("orders", 2)
+        _ = driver.take()
+        driver.confirm("orders")
+        #expect(driver.take() == [])
+        driver.isBlocked = false
+        driver.confirm("orders")
+        #expect(driver.take() == ["channel 2 subscribed", "subscribed 2"])
+    }
+
     @Test func theRefusalOfAnAbandonedFrameIsNotTheHolders() {
         var driver = Self.connected()
         driver.subscribe("orders", 1)
