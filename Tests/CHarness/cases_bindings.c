@@ -43,6 +43,35 @@ MODE_CASE(handlers_run_named_then_channel_then_client) {
     world_close(&w);
 }
 
+/* A program that was written for the other dialect keeps its handlers; an application's event is nobody else's. */
+MODE_CASE(what_is_told_has_the_names_of_both_dialects) {
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    bird_channel *room = world_join(&w, "presence-room");
+    world_settle(&w);
+    bind_channel(room, "pusher:subscription_succeeded", "late");
+    bind_channel(room, "pusher:member_added", "added");
+    bind_channel(room, "bird:member_added", "added-too");
+    bind_channel(room, "pusher:subscription_count", "count");
+    bind_channel(room, "pusher:cache_miss", "miss");
+    bind_client(w.client, "pusher:moved", "another event");
+    uint32_t names[2] = {0, 0};
+    CHECK_STATUS(bird_client_intern(w.client, "bird:connection_count", &names[0], NULL), BIRD_OK);
+    CHECK_STATUS(bird_client_intern(w.client, "pusher:subscription_count", &names[1], NULL), BIRD_OK);
+    CHECK(names[0] != 0 && names[0] == names[1]);
+    UNTIL(&w, journal_count() >= 1);
+    world_emit_event(&w, "presence-room", "bird_internal:member_added", "{\"member_id\":\"m_2\"}");
+    world_emit_event(&w, "presence-room", "bird_internal:connection_count", "{\"connection_count\":2}");
+    world_emit_event(&w, "presence-room", "bird:cache_miss", "null");
+    world_emit_event(&w, "presence-room", "bird:moved", "1");
+    world_settle(&w);
+    CHECK_STATUS(bird_channel_unbind_event(room, "pusher:member_added"), BIRD_OK);
+    world_emit_event(&w, "presence-room", "bird_internal:member_added", "{\"member_id\":\"m_3\"}");
+    world_settle(&w);
+    CHECK_TEXT(journal_text(), "late added added-too count miss ~added ~added-too");
+    world_close(&w);
+}
+
 /* The names of the protocol can be bound; event NULL is for application events alone. */
 MODE_CASE(lifecycle_events_are_bound_by_name) {
     world w = world_open(harness_mode());

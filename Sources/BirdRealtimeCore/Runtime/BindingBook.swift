@@ -35,7 +35,7 @@ final class BindingBook {
         let binding = make(lastNumber)
         (channel?.scope ?? scope).add(BindingScope.Entry(eventID: eventID, binding: binding))
         channels[lastNumber] = channel
-        if let event, let standing = channel?.standing, standing.event.utf8.elementsEqual(event) {
+        if eventID != 0, let standing = channel?.standing, self.eventID(of: standing.event) == eventID {
             addLate(binding, standing)
         }
         return lastNumber
@@ -77,7 +77,7 @@ final class BindingBook {
 
     /// `event` nil: those for every application event; `channel` nil: those for every channel.
     func unbind(_ event: UnsafeRawBufferPointer?, of channel: Channel?) {
-        let eventID = event.map(eventID(of:)) ?? 0
+        let eventID = event.map { self.eventID(of: dialect.ownName(of: String(decoding: $0, as: UTF8.self))) } ?? 0
         guard event == nil || eventID != 0 else { return }
         retire((channel?.scope ?? scope).removeAll { $0.eventID == eventID })
     }
@@ -119,6 +119,11 @@ final class BindingBook {
     /// 0: nobody has interned the name.
     func eventID(of name: UnsafeRawBufferPointer) -> UInt32 {
         InternedNames.entry(names.table.value(of: name))?.pointee.id ?? 0
+    }
+
+    private func eventID(of name: String) -> UInt32 {
+        var name = name
+        return name.withUTF8 { eventID(of: UnsafeRawBufferPointer($0)) }
     }
 
     func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
