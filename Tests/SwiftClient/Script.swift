@@ -4,11 +4,14 @@ import Foundation
 /// Performs the commands on one client, and prints what it tells.
 final class Script {
     private var bird: BirdRealtime?
+    private let queue: DispatchQueue
+    private let gate = DispatchSemaphore(value: 0)
     private let questions: Questions
     private var bindings: [Int: BindingToken] = [:]
 
-    init(_ bird: BirdRealtime, _ questions: Questions) {
+    init(_ bird: BirdRealtime, _ queue: DispatchQueue, _ questions: Questions) {
         self.bird = bird
+        self.queue = queue
         self.questions = questions
         observe(bird)
         let error = bird.configurationError
@@ -73,6 +76,8 @@ final class Script {
         case "member": return ["member_id": JSONValue(bird.signedInMember?.memberId ?? "")]
         case "statistics": return bird.statistics.fields
         case "subscribe": bird.subscribe(words[0])
+        case "pause": queue.async { [gate] in gate.wait() }
+        case "resume": gate.signal()
         case "unsubscribe": bird.unsubscribe(words[0])
         case "trigger":
             let data = words.count > 2 ? JSONValue(json: words[2]) : nil

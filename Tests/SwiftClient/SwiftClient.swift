@@ -12,7 +12,8 @@ struct SwiftClient {
             let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             return (key: String(parts[0]), value: parts.count > 1 ? String(parts[1]) : "")
         }
-        let script = Script(BirdRealtime(options: options(settings, questions)), questions)
+        let queue = DispatchQueue(label: "delivery")
+        let script = Script(BirdRealtime(options: options(settings, queue, questions)), queue, questions)
         while let line = readLine() { script.perform(line) }
         script.end()
     }
@@ -25,9 +26,10 @@ func say(_ fields: [String: JSONValue]) {
 
 private let output = Mutex(FileHandle.standardOutput)
 
-private func options(_ settings: [(key: String, value: String)], _ questions: Questions) -> BirdRealtimeOptions {
-    var options = BirdRealtimeOptions(
-        appKey: "", deliveryQueue: DispatchQueue(label: "delivery"), autoConnect: false)
+private func options(
+    _ settings: [(key: String, value: String)], _ queue: DispatchQueue, _ questions: Questions
+) -> BirdRealtimeOptions {
+    var options = BirdRealtimeOptions(appKey: "", deliveryQueue: queue, autoConnect: false)
     for (key, value) in settings {
         let seconds = Double(value).map { $0 / 1_000 }
         switch key {

@@ -32,8 +32,8 @@ from bird_realtime import (
 )
 from bird_realtime import _abi as abi
 from bird_realtime.bindings import GloballyBindable
+from bird_realtime.options import Options
 
-FLAGS = ("allow_insecure", "flap_guard")
 OK: dict[str, Any] = {"status": "BIRD_OK"}
 
 _output = threading.Lock()
@@ -42,6 +42,12 @@ _output = threading.Lock()
 def say(**line: object) -> None:
     with _output:
         print(json.dumps(line, ensure_ascii=False), flush=True)
+
+
+def typed(key: str, value: str) -> object:
+    """The value of an option as its keyword argument takes it."""
+    hint = str(Options.__annotations__.get(key))
+    return int(value) if "Number" in hint else value == "1" if "Flag" in hint else value
 
 
 def error_fields(error: BirdRealtimeError) -> dict[str, Any]:
@@ -55,13 +61,6 @@ def error_fields(error: BirdRealtimeError) -> dict[str, Any]:
         "endpoint": error.endpoint,
         "retriable": int(error.retriable),
     }
-
-
-def typed(key: str, value: str) -> object:
-    """A setting of the command line as the package takes it."""
-    if key in FLAGS:
-        return value == "1"
-    return int(value) if key.endswith(("_ms", "_max")) else value
 
 
 class Script:
@@ -81,6 +80,8 @@ class Script:
                 options[key] = hooks[key]
             else:
                 options[key] = typed(key, value)
+        self.running = threading.Event()
+        self.running.set()
         self.requests: list[queue.Queue[Any]] = []
         self.bird = BirdRealtime(auto_connect=False, auth_headers=headers, **options)
         self.channels: dict[str, Channel] = {}
@@ -122,6 +123,7 @@ class Script:
         say(record="signed_in", member_id=member.member_id)
 
     def tell_event(self, event: Event) -> None:
+        self.running.wait()
         say(record="event", channel=event.channel.name, event=event.name, data=event.text)
 
     def tell_success(self, event: SubscriptionSucceeded) -> None:
@@ -202,6 +204,9 @@ class Script:
         options: Any = {key: typed(key, value)}
         self.bird.configure(**options)
 
+    def close(self, timeout_ms: str) -> None:
+        self.bird.close(int(timeout_ms) / 1000)
+
     def storm(self, threads: str) -> None:
         callers = [threading.Thread(target=self.bird.connect) for _ in range(int(threads))]
         for caller in callers:
@@ -215,8 +220,9 @@ class Script:
     def unsubscribe(self, name: str) -> None:
         self.channels[name].unsubscribe()
 
-    def trigger(self, name: str, event: str, data: str | None = None) -> None:
-        self.channels[name].trigger(event, **({} if data is None else {"raw": data.encode()}))
+    def trigger(self, name: str, event: str, data: str | None = None) -> dict[str, Any] | None:
+        is_on_its_way = self.channels[name].trigger(event, **({} if data is None else {"raw": data.encode()}))
+        return None if is_on_its_way else {"status": "BIRD_ERR_NOT_SUBSCRIBED"}
 
     def signin(self, tag: str, flags: str) -> None:
         threading.Thread(target=self.wait_for_signin, args=(int(tag), flags != "0"), daemon=True).start()
@@ -235,6 +241,12 @@ class Script:
 
     def tell_watched(self, record: str, event: str, ids: list[str]) -> None:
         say(record=record, event=event, data=json.dumps(ids, separators=(",", ":")))
+
+    def pause(self) -> None:
+        self.running.clear()
+
+    def resume(self) -> None:
+        self.running.set()
 
     def state(self) -> dict[str, Any]:
         return {"state": self.bird.connection.state}
@@ -297,7 +309,11 @@ def arguments_of(function: Callable[..., Any], text: str) -> list[str]:
 
 
 def main() -> None:
-    script = Script(dict(setting.split("=", 1) for setting in sys.argv[1:]))
+    try:
+        script = Script(dict(setting.split("=", 1) for setting in sys.argv[1:]))
+    except BirdRealtimeError as error:
+        say(reply="create", status=error.status_name, **error_fields(error))
+        return
     say(reply="create", **OK)
     with script.bird:
         for line in sys.stdin:
@@ -305,9 +321,10 @@ def main() -> None:
             method = getattr(script, command)
             try:
                 fields = method(*arguments_of(method, rest)) or {}
-                say(reply=command, **OK, **fields)
+                say(reply=command, **{**OK, **fields})
             except BirdRealtimeError as error:
                 say(reply=command, status=error.status_name, **error_fields(error))
+        script.resume()
 
 
 if __name__ == "__main__":
