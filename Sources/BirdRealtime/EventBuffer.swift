@@ -72,6 +72,8 @@ final class EventBuffer: Sendable {
     // MARK: From the tasks
 
     func next() async throws(RealtimeError) -> ChannelEvent? {
+        // What waits stays for whoever reads on.
+        guard !Task.isCancelled else { return nil }
         let number = state.withLock { state in
             state.consumer = currentTask()
             state.lastNumber += 1

@@ -66,6 +66,16 @@ struct ConfigurationTests {
         #expect(data?["will_retry"]?.bool == false)
     }
 
+    @Test func theRegionsAreThoseOfTheDialect() {
+        func error(_ region: String, _ dialect: Dialect) -> RealtimeError? {
+            let options = BirdRealtimeOptions(appKey: "pk", region: region, autoConnect: false, dialect: dialect)
+            return BirdRealtime(options: options, deliveryQueue: DispatchQueue(label: "delivery")).configurationError
+        }
+        #expect(error("us1", .bird) == nil)
+        #expect(error("mt1", .bird)?.field == "region")
+        #expect(error("mt1", .pusher) == nil)
+    }
+
     @Test(arguments: ["", "two words", "#server-to-user-m_7", "ümlaut", String(repeating: "x", count: 165)])
     func aBadNameMakesAFailedChannel(_ name: String) async throws {
         let bird = idleClient()

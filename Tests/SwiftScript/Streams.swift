@@ -17,10 +17,11 @@ final class Streams: Sendable {
         say("dropped \(name)")
     }
 
-    /// Takes so many events in one task, and signs in between the first and the others.
-    func take(_ name: String, _ count: Int, signingInTo bird: BirdRealtime?) {
+    /// Takes so many events in one task, which signs in between the first and the others, or is cancelled from the start.
+    func take(_ name: String, _ count: Int, signingInTo bird: BirdRealtime?, isCancelled: Bool) {
         guard let sequence = sequences.withLock({ $0[name] }) else { return say("no stream \(name)") }
         let reader = Task {
+            if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
             do throws(RealtimeError) {
                 var taken = 0
                 for try await event in sequence {

@@ -15,7 +15,8 @@ import Synchronization
 ///     bind CHANNEL|* EVENT | unbind CHANNEL|* EVENT | unbind_last | unbind_all CHANNEL|*       "*" is the client
 ///     watch | watched                                    binds to the watchlist, says who is there
 ///     stream CHANNEL|* | drop CHANNEL|*                  makes a sequence of events (of the client: "*"), lets go of it
-///     take CHANNEL|* COUNT [signin] | cancel CHANNEL|*   reads from it in a task, which also signs in; cancels that task
+///     take CHANNEL|* COUNT [signin|cancelled]            reads from it in a task, which also signs in, or is cancelled from the start
+///     cancel CHANNEL|*                                   cancels that task
 ///     block | unblock                                    holds the delivery queue up
 ///     grant WHAT AUTH [MEMBER_DATA] | refuse WHAT MESSAGE | fail WHAT MESSAGE       WHAT: a channel, or "signin"
 ///     grant headers TOKEN | grant reconnect now|skip|SECONDS
@@ -176,7 +177,10 @@ private final class Script {
             say("watched \(watchlist.online.joined(separator: ",")) \(watchlist.offline.joined(separator: ","))")
         case "stream": streams.open(first, bird)
         case "drop": streams.drop(first)
-        case "take": streams.take(first, Int(words[2]) ?? 0, signingInTo: words.count > 3 ? bird : nil)
+        case "take":
+            streams.take(
+                first, Int(words[2]) ?? 0, signingInTo: words.last == "signin" ? bird : nil,
+                isCancelled: words.last == "cancelled")
         case "cancel": streams.cancel(first)
         case "grant":
             questions.answer(first, Answer(auth: words[2], memberData: words.count > 3 ? words[3] : nil))

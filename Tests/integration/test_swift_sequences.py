@@ -163,9 +163,15 @@ def test_a_cancelled_task_reads_no_more_and_loses_nothing(edge: EdgeServer, run:
     script.wait_for("took orders orders tick 1")
     script.write("cancel orders")
     script.wait_for("end orders")
+    open_stream(script, "*")
+    script.write("take * 1")
     edge.publish("tick", ["orders"], 2)
+    script.wait_for(r"took \* orders tick 2")
+    script.write("take orders 1 cancelled")  # although there is an event
+    script.wait_for("end orders")
     script.write("take orders 1")
     script.wait_for("took orders orders tick 2")
+    script.write("drop *")
     # One that nobody holds holds nothing up.
     script.write("drop orders")
     script.write("subscribe orders")

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from paths import SWIFT_PROGRAMS
+from paths import HEADER, ROOT, SWIFT_PROGRAMS
 from program import Program
 
 from bird_realtime.testing import App, EdgeConfig, EdgeServer
+
+NOT_IN_SWIFT = {
+    "BIRD_ERR_HANDLE": "there are no handles",
+    "BIRD_ERR_BUSY": "nobody else drains the queue",
+    "BIRD_ERR_SPACE": "there are no buffers",
+    "BIRD_ERR_ANSWERED": "an answer is what a closure returns",
+    "BIRD_RECORD_EVENT": "every other event",
+    "BIRD_RECORD_CONNECTION_COUNT": "an event with data of its own",
+    "BIRD_RECORD_DECRYPTION_ERROR": "an event with data of its own",
+    "BIRD_RECORD_LOG": "a client with a handler has no such records",
+}
 
 
 @pytest.fixture
@@ -26,6 +38,30 @@ def usage(edge: EdgeServer, swift_programs: None) -> Iterator[Program]:
     program = Program(["stdbuf", "-oL", SWIFT_PROGRAMS / "swift-usage", *arguments])
     yield program
     program.close()
+
+
+def test_the_guide_is_compiled() -> None:
+    """Each line of its code stands in Guide.swift, which is compiled with the rest."""
+    compiled = {line.strip() for line in (ROOT / "Tests/SwiftUsage/Guide.swift").read_text().splitlines()}
+    blocks = re.findall(r"^```swift\n(.*?)^```$", (ROOT / "docs/swift.md").read_text(), re.MULTILINE | re.DOTALL)
+    lines = [line.strip() for block in blocks for line in block.splitlines()]
+    assert len(lines) > 50
+    assert [line for line in lines if line not in compiled] == []
+
+
+def test_the_face_knows_all_of_the_header() -> None:
+    """Kinds of errors, records and requests, logs and statistics: what C programs see, programs in Swift see."""
+    header = HEADER.read_text()
+    statistics = re.search(r"typedef struct bird_statistics \{(.*?)\}", header, re.DOTALL)
+    assert statistics is not None
+    names = re.findall(r"^#define (BIRD_(?:ERR|RECORD|REQUEST|LOG_AREA)_\w+)", header, re.MULTILINE)
+    counters = re.findall(r"uint64_t (\w+);", statistics[1])
+    assert len(names) > 50
+    assert len(counters) > 15
+    face = "".join(path.read_text() for path in (ROOT / "Sources/BirdRealtime").glob("*.swift"))
+    known = set(re.findall(r"\bBIRD_\w+", face)) | NOT_IN_SWIFT.keys()
+    assert [name for name in names if name not in known] == []
+    assert [name for name in counters if f"core.{name}" not in face] == []
 
 
 def test_subscribe(edge: EdgeServer, usage: Program) -> None:
