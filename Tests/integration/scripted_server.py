@@ -154,9 +154,13 @@ class Connection:
 
     def read_body(self) -> Any:
         """What follows the request's head, as JSON."""
+        return json.loads(self.read_raw_body())
+
+    def read_raw_body(self) -> bytes:
+        """The same, byte for byte."""
         length = re.search(rb"\r\nContent-Length: (\d+)\r\n", self.request, re.IGNORECASE)
         assert length, self.request
-        return json.loads(self._take(int(length[1]), time.monotonic() + self.patience_s))
+        return self._take(int(length[1]), time.monotonic() + self.patience_s)
 
     def respond(self, status: int, body: str | bytes = b"", **headers: str) -> None:
         """A whole HTTP response, and the end of the connection. An underscore in a header name stands for a hyphen."""
