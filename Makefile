@@ -22,7 +22,7 @@ SCALE := $(C)/scale $(C)/scale_edge
 HOSTS := $(addprefix $(C)/,host_check curl_host load_host)
 BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
 BENCH_CLIENTS := $(addprefix $(C)/,client_handler client_queue)
-PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so
+PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
 .PHONY: all help setup library programs demo test lint format bench simulate scale debian13 install uninstall clean
 
@@ -126,5 +126,6 @@ $(C)/peer_libwebsockets: Benchmarks/peer_libwebsockets.c Benchmarks/measure.h | 
 
 $(C)/count_alloc.so: Benchmarks/count_alloc.c
 $(C)/names.so: Tests/CHarness/preload/names.c
+$(C)/clock.so: Tests/CHarness/preload/clock.c
 $(C)/%.so: | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -shared -fPIC -o $@ $<

@@ -234,6 +234,9 @@ typedef void (*bird_destructor)(void *user_data);
  *                                         vain before the client gives up until it is told to connect. 0: never.
  *   flap_guard (bool, 1, live)            Slows reconnects of connections that keep dying young, whatever their close code and the policy
  *                                         say.
+ *   network_watch (bool, 1)               Connections that a change of the network has cut off, and waits that it has made needless:
+ *                                         listens to the kernel (rtnetlink), pings at once when the default route or the connection's own
+ *                                         address has gone, and tries at once to connect when there is one again.
  *   may_reconnect (bool, 0)               For programs that know when it makes no sense: they are asked by a request record before each
  *                                         planned attempt; no answer for 1 s is a yes.
  *   message_bytes_max (int, 16777216)     Bounds what the edge can make this process allocate: a larger message closes the connection with
@@ -344,6 +347,17 @@ bird_status bird_client_retry_now(bird_client *client);
    once. BIRD_ERR_OPTION, _VALUE; BIRD_ERR_STATE: the option is fixed when the client is created. */
 bird_status bird_client_set(bird_client *client, const char *key, const char *value, bird_error **error);
 bird_status bird_client_set_int(bird_client *client, const char *key, int64_t value, bird_error **error);
+
+#define BIRD_NETWORK_UP 1      /* there is a network (again)                    */
+#define BIRD_NETWORK_DOWN 2    /* it has gone, or is another one now            */
+#define BIRD_NETWORK_RESUMED 3 /* the machine was suspended and goes on         */
+
+/* What the library sees by itself (option network_watch; a suspend always), from a host that knows better. UP, RESUMED: the planned attempt
+   of an unavailable client begins now, or as soon as the attempt under way has failed; may_reconnect is asked as always. DOWN, RESUMED:
+   a connected client pings now and is unavailable unless something comes within 5 s (or pong_timeout_ms, if that is shorter). Both
+   at most once a second; the attempts of more than 8 clients on one reactor are spread over a second, of more than 1000 over
+   longer. No effect otherwise. BIRD_ERR_ARGUMENT: there is no such hint. */
+bird_status bird_client_network_hint(bird_client *client, int32_t hint);
 /* Waits until the client is in the state, at most timeout_ms. BIRD_ERR_TIMEOUT; if another state was asked for, BIRD_ERR_REFUSED when it
    has failed and BIRD_ERR_GAVE_UP when it has given up; BIRD_ERR_CALLBACK in a handler. */
 bird_status bird_client_wait(bird_client *client, int32_t state, int64_t timeout_ms);
@@ -659,6 +673,7 @@ typedef struct bird_statistics {
     uint64_t attempts_refused;            /* planned attempts that the program refused (may_reconnect)            */
     uint64_t events_dropped;              /* application events dropped (overflow)                                */
     uint64_t watchlist_entries_malformed; /* entries of watchlist frames that are none, or frames without any */
+    uint64_t network_changes; /* changes of the network that concerned the client, hints and suspends included */
 } bird_statistics;
 
 bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);

@@ -68,6 +68,17 @@ public func bird_client_set_int(
 }
 
 @c @implementation
+public func bird_client_network_hint(_ client: OpaquePointer!, _ hint: Int32) -> bird_status {
+    attempt { () throws(Fault) in
+        let client = try CBirdRealtime.client(client)
+        guard let hint = NetworkHint(rawValue: hint) else {
+            throw Fault(BIRD_ERR_ARGUMENT, .argument, field: "hint", "There is no network hint \(hint).")
+        }
+        try client.networkHint(hint)
+    }
+}
+
+@c @implementation
 public func bird_client_wait(_ client: OpaquePointer!, _ state: Int32, _ timeout_ms: Int64) -> bird_status {
     attempt { () throws(Fault) in
         let client = try CBirdRealtime.client(client)

@@ -2,8 +2,11 @@
 #include "clinux.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *birdlinux_secure_getenv(const char *name) {
     return secure_getenv(name);
@@ -18,6 +21,80 @@ int birdlinux_is_connected(int fd) {
 int birdlinux_bytes_waiting(int fd) {
     int count = 0;
     return ioctl(fd, FIONREAD, &count) < 0 ? -1 : count;
+}
+
+int birdlinux_netlink_open(uint32_t *port) {
+    struct sockaddr_nl own = {.nl_family = AF_NETLINK,
+                              .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR |
+                                           RTMGRP_IPV6_ROUTE};
+    socklen_t size = sizeof own;
+    const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (fd < 0) {
+        return -1;
+    }
+    if (bind(fd, (struct sockaddr *)&own, sizeof own) < 0 || getsockname(fd, (struct sockaddr *)&own, &size) < 0) {
+        const int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    *port = own.nl_pid;
+    return fd;
+}
+
+int birdlinux_netlink_ask(int fd, uint16_t type, uint32_t sequence) {
+    const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+    struct {
+        struct nlmsghdr header;
+        struct rtgenmsg body;
+    } request = {.header = {.nlmsg_len = NLMSG_LENGTH(sizeof request.body),
+                            .nlmsg_type = type,
+                            .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+                            .nlmsg_seq = sequence},
+                 .body = {.rtgen_family = AF_UNSPEC}};
+    const size_t length = request.header.nlmsg_len;
+    const ssize_t sent = sendto(fd, &request, length, MSG_NOSIGNAL, (const struct sockaddr *)&kernel, sizeof kernel);
+    return sent < 0 ? -1 : 0;
+}
+
+ssize_t birdlinux_netlink_receive(int fd, void *buffer, size_t size) {
+    struct sockaddr_nl sender = {.nl_family = AF_UNSPEC};
+    struct iovec part = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {.msg_name = &sender, .msg_namelen = sizeof sender, .msg_iov = &part, .msg_iovlen = 1};
+    const ssize_t count = recvmsg(fd, &message, 0);
+    if (count < 0) {
+        return -1;
+    }
+    if (sender.nl_family != AF_NETLINK || sender.nl_pid != 0) {
+        return 0;
+    }
+    if (message.msg_flags & MSG_TRUNC) {
+        errno = ENOBUFS;
+        return -1;
+    }
+    return count;
+}
+
+int birdlinux_source_address(int fd, uint8_t bytes[16]) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } own = {.any = {.sa_family = AF_UNSPEC}};
+    socklen_t size = sizeof own;
+    if (getsockname(fd, &own.any, &size) < 0) {
+        return -1;
+    }
+    switch (own.any.sa_family) {
+    case AF_INET:
+        memcpy(bytes, &own.v4.sin_addr, 4);
+        return AF_INET;
+    case AF_INET6:
+        memcpy(bytes, &own.v6.sin6_addr, 16);
+        return AF_INET6;
+    default:
+        return -1;
+    }
 }
 
 int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), void *argument) {

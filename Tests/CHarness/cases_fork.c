@@ -174,6 +174,7 @@ static void check_every_call_is_refused(handles *all) {
 
     CHECK_STATUS(bird_client_connect(client, NULL), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_disconnect(client), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_client_network_hint(client, BIRD_NETWORK_UP), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_wait(client, BIRD_STATE_CONNECTED, 1000), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_flush(client, 1000), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_close(client, 1000), BIRD_ERR_FORKED);

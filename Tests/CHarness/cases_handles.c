@@ -28,6 +28,7 @@ static void all_client_calls(void *value, bird_status wanted, bird_status or_wan
     bird_statistics statistics = {.struct_size = sizeof statistics};
     EXPECT(bird_client_connect(client, NULL));
     EXPECT(bird_client_disconnect(client));
+    EXPECT(bird_client_network_hint(client, BIRD_NETWORK_UP));
     EXPECT(bird_client_wait(client, BIRD_STATE_CONNECTED, 0));
     EXPECT(bird_client_flush(client, 0));
     EXPECT(bird_client_close(client, 0));

@@ -210,6 +210,9 @@ CALL(bird_client_set) {
 CALL(bird_client_set_int) {
     CHECK_STATUS(bird_client_set_int(p->client, "pong_misses_max", 1, NULL), p->of_client);
 }
+CALL(bird_client_network_hint) {
+    CHECK_STATUS(bird_client_network_hint(p->client, BIRD_NETWORK_UP), p->of_client);
+}
 CALL(bird_client_wait) {
     CHECK_STATUS(bird_client_wait(p->other, BIRD_STATE_INITIALIZED, -1), p->waiting);
     CHECK_STATUS(bird_client_wait(p->client, BIRD_STATE_CONNECTED, -1),

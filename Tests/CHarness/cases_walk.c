@@ -466,6 +466,9 @@ CALL(bird_client_disconnect) {
         see(bird_client_disconnect(any(w, CLIENT)));
     }
 }
+CALL(bird_client_network_hint) {
+    see(bird_client_network_hint(any(w, CLIENT), one_in(w, 4) ? (int32_t)any_number(w) : (int32_t)below(w, 5)));
+}
 /* What waits must not do so for ever; with no handle the time does not matter. */
 static void *any_and_time(walker *w, kind wanted, int64_t *timeout_ms) {
     if (one_in(w, 4)) {

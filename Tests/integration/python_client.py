@@ -194,6 +194,9 @@ class Script:
     def connect(self) -> None:
         self.bird.connect()
 
+    def network(self, hint: str) -> None:
+        self.bird.network_hint({"1": "up", "2": "down", "3": "resumed"}[hint])
+
     def disconnect(self) -> None:
         self.bird.disconnect()
 

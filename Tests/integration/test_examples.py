@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import warnings
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from paths import PROGRAMS, ROOT
 from program import Program
+from scripted_server import ScriptedServer
 
 from bird_realtime.edge.signing import auth_string, channel_string
 from bird_realtime.testing import App, EdgeConfig, EdgeServer
@@ -148,6 +150,40 @@ def test_authorizer(edge: EdgeServer, run: RunExample) -> None:
     example.wait_for("not on private-ledger: .*no signature was given.*")
 
 
+def test_headers(edge: EdgeServer, face: str, auth: ScriptedServer, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("one\n")
+    endpoint = f"http://{auth.host}/auth"
+    programs: dict[str, list[str | Path]] = {
+        "c": [PROGRAMS / "headers"],
+        "python": [sys.executable, "-u", ROOT / "examples/python/headers.py"],
+    }
+    example = Program([*programs[face], edge.app_key, edge.ws_host, endpoint, str(token), "private-ledger"])
+
+    def grant(shown: str) -> None:
+        post = auth.accept()
+        head, question = post.read_post()
+        assert f"Authorization: Bearer {shown}\r\n" in head
+        signed = channel_string(question["connection_id"], "private-ledger")
+        post.respond(200, json.dumps({"auth": auth_string(edge.app_key, edge.app_secret, signed)}))
+        example.wait_for("subscribed to private-ledger")
+
+    try:
+        grant("one")
+        edge.publish("balance", ["private-ledger"], 7)
+        example.wait_for("private-ledger: balance 7")
+        token.write_text("two\n")
+        edge.drop_connections()
+        grant("two")
+        token.unlink()
+        edge.drop_connections()
+        example.wait_for(f"no token for {endpoint} yet")
+        token.write_text("three\n")
+        grant("three")
+    finally:
+        example.close()
+
+
 def test_threads(edge: EdgeServer, sdk: Bird, run: RunExample) -> None:
     example = run("threads", "orders", "news", "weather")
     assert wait_for_all(example, 3, "subscribed to .*") == {
@@ -267,6 +303,7 @@ def test_bad_arguments(run: RunExample) -> None:
         "signin",
         "watchlist",
         "authorizer",
+        "headers",
         "threads",
         "queue",
         "epoll",

@@ -215,6 +215,14 @@ package final class Client: @unchecked Sendable {
         }
     }
 
+    /// What the host knows of the network. Before the first connect there is nothing that could use it.
+    package func networkHint(_ hint: NetworkHint) throws(Fault) {
+        guard !isClosed else { throw Self.closedFault }
+        try lock.withLock { () throws(Fault) in
+            if driverIsAttached { try postLocked(.network(hint)) }
+        }
+    }
+
     /// The counted reference of a name (Bird protocol 8).
     package func subscribe(_ name: String, operation: UInt64) throws(Fault) -> Channel {
         guard !isClosed else { throw Self.closedFault }
@@ -600,6 +608,7 @@ final class Waiter: @unchecked Sendable {
 enum DriverCommand {
     case input(SessionInput)
     case answered(QuestionID, Request.Answer)
+    case network(NetworkHint)
     case subscribe(Channel, operation: UInt64)
     case unsubscribe(Channel)
     case trigger(Channel, event: String, data: [UInt8]?, bytes: Int)

@@ -48,6 +48,7 @@ package struct ClientOptions: Sendable {
     package var queueRecordsMax = 65_536
     package var overflow = Overflow.pause
     package var delivery = Delivery.thread
+    package var watchesNetwork = true
     package var records: UInt64 = ClientOptions.everyRecordKind
     package var queue: RecordQueue?
     package var loop: HostLoop?

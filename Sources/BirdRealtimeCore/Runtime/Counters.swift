@@ -18,6 +18,7 @@ final class Counters: Sendable {
     let eventsDropped = Atomic<UInt64>(0)
     let attemptsRefused = Atomic<UInt64>(0)
     let watchlistEntriesMalformed = Atomic<UInt64>(0)
+    let networkChanges = Atomic<UInt64>(0)
 }
 
 extension Atomic<UInt64> {
@@ -48,6 +49,7 @@ extension Client {
             read_pauses: counters.readPauses.load(ordering: .relaxed),
             attempts_refused: counters.attemptsRefused.load(ordering: .relaxed),
             events_dropped: counters.eventsDropped.load(ordering: .relaxed),
-            watchlist_entries_malformed: counters.watchlistEntriesMalformed.load(ordering: .relaxed))
+            watchlist_entries_malformed: counters.watchlistEntriesMalformed.load(ordering: .relaxed),
+            network_changes: counters.networkChanges.load(ordering: .relaxed))
     }
 }

@@ -21,6 +21,8 @@ final class Driver {
     private var connection: Connection?
     private var lingering: [Connection] = []
     private var posts: [QuestionID: HTTPPost] = [:]
+    /// The own address of the present connection, or of the last one.
+    private var source: NetworkAddress?
     /// Open, or answered a moment ago.
     private var requests: [QuestionID: Request] = [:]
     /// Channels that the session knows, kept alive for as long.
@@ -53,6 +55,7 @@ final class Driver {
             seed: Randomness.seed())
         sink = RecordSink(client: client)
         timer = ReactorTimer { [weak self] now in self?.timerFired(now) }
+        if client.options.watchesNetwork { reactor.network.join() }
     }
 
     // MARK: Entries
@@ -75,6 +78,7 @@ final class Driver {
             feed(input)
             if input == .connect { client.didConnect() }
         case .answered(let id, let answer): answered(id, answer)
+        case .network(let hint): feed(hint)
         case .subscribe(let channel, let operation):
             held[channel.reference] = channel
             feed(.subscribe(name: channel.name, channel: channel.reference, operation: operation))
@@ -152,7 +156,10 @@ final class Driver {
 
     /// Sockets, timers and requests go at once; nothing is told any more.
     func tearDown() {
-        if let timer { reactor.setTimer(timer, nil) }
+        if let timer {
+            reactor.setTimer(timer, nil)
+            if client.options.watchesNetwork { reactor.network.leave() }
+        }
         timer = nil
         attempt?.attempt?.cancel()
         attempt = nil
@@ -170,6 +177,24 @@ final class Driver {
         flushWaiters = []
         closeWaiters = []
         held = [:]
+    }
+
+    // MARK: The network
+
+    func networkChanged(_ change: NetworkChange) {
+        guard client.options.watchesNetwork else { return }
+        if let source, change.cutsOff(source) { take(.down) }
+        if change.opensWay(from: source) { take(.up) }
+    }
+
+    func take(_ hint: NetworkHint) {
+        feed(hint)
+        settle(reactor.now)
+    }
+
+    private func feed(_ hint: NetworkHint) {
+        client.counters.networkChanges.add(1)
+        feed(.network(hint, spreadMs: reactor.spreadMs))
     }
 
     // MARK: In a forked child
@@ -285,6 +310,7 @@ final class Driver {
         switch result {
         case .success(let (stream, sent)):
             client.counters.bytesSent.add(UInt64(sent))
+            source = System.sourceAddress(stream.fd)
             let connection = Connection(
                 id: id, stream: stream, upgrade: UpgradeResponse(key: key), unsent: upgrade[sent...],
                 messageBytesMax: client.options.messageBytesMax, reactor: reactor, owner: self)

@@ -159,6 +159,10 @@ extension Option {
             "flap_guard", .reconnect, default: "1", isLive: true, \.session.hasFlapGuard,
             "Slows reconnects of connections that keep dying young, whatever their close code and the policy say."),
         .flag(
+            "network_watch", .reconnect, default: "1", \.watchesNetwork,
+            "Connections that a change of the network has cut off, and waits that it has made needless: listens to the kernel (rtnetlink), pings at once when the default route or the connection's own address has gone, and tries at once to connect when there is one again."
+        ),
+        .flag(
             "may_reconnect", .reconnect, default: "0", \.session.asksBeforeReconnect,
             "For programs that know when it makes no sense: they are asked by a request record before each planned attempt; no answer for 1 s is a yes."
         ),

@@ -74,7 +74,9 @@ final class Reactor: @unchecked Sendable {
     private let buffer: UnsafeMutableRawPointer
     private(set) lazy var connector = Connector(reactor: self)
     private(set) lazy var posts = HTTPPosts(reactor: self)
+    private(set) lazy var network = NetworkWatcher(reactor: self)
     private(set) var now = System.now()
+    private var suspension = Suspension()
     /// In a forked child: this reactor is the parent's, and does nothing any more.
     private(set) var isInherited = false
 
@@ -349,6 +351,7 @@ final class Reactor: @unchecked Sendable {
         resumable = []
         connector.shutDown()
         posts.shutDown()
+        network.shutDown()
     }
 
     /// Waits for something to do, not longer than `timeoutMs` (negative: as long as it takes), and does it.
@@ -357,12 +360,14 @@ final class Reactor: @unchecked Sendable {
         let count = epoll_wait(epollFD, events, Int32(Self.eventsPerRoundMax), wait)
         safePoint.beginWork()
         now = System.now()
+        let hasSlept = suspension.hasEnded(now, System.monotonicNow())
         // A handler may have forked: in the child nothing of this goes on.
         for position in 0..<max(0, Int(count)) where !isInherited { handle(events[position]) }
         if !isInherited { runResumable() }
         if !isInherited { runCompletions() }
         if !isInherited { runScheduled() }
         if !isInherited { runEndings() }
+        if !isInherited, hasSlept { wokeUp() }
         while !isInherited, let timer = timers.popDue(now) { timer.fire(now) }
         if !isInherited { armTimer() }
         safePoint.endWork()
@@ -452,6 +457,27 @@ final class Reactor: @unchecked Sendable {
         driver.tearDown()
     }
 
+    // MARK: The network
+
+    /// Up to so many clients may begin attempts at one moment.
+    private static let crowdMin = 8
+    /// Attempts a second of more clients than that.
+    private static let attemptsPerSecond: Int64 = 1_000
+
+    /// Over how long the attempts of all clients are spread that have the same reason to begin now.
+    var spreadMs: Int64 {
+        drivers.count <= Self.crowdMin ? 0 : max(1_000, Int64(drivers.count) * 1_000 / Self.attemptsPerSecond)
+    }
+
+    func networkChanged(_ change: NetworkChange) {
+        for driver in drivers.values where !isInherited { driver.networkChanged(change) }
+    }
+
+    /// The machine was suspended.
+    private func wokeUp() {
+        for driver in drivers.values where !isInherited { driver.take(.resumed) }
+    }
+
     // MARK: In a forked child
 
     /// On the reactor thread, inside a handler that has forked: what is on the stack below it ends without doing anything.
@@ -481,6 +507,7 @@ final class Reactor: @unchecked Sendable {
     func closeInheritedLoop() {
         connector.closeInherited()
         posts.closeInherited()
+        network.closeInherited()
         closeFDs()
     }
 

@@ -19,6 +19,22 @@ enum System {
         return Instant(milliseconds: Int64(time.tv_sec) &* 1_000 &+ Int64(time.tv_nsec) / 1_000_000)
     }
 
+    /// The time on the clock that stands still while the machine is suspended.
+    static func monotonicNow() -> Instant {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Instant(milliseconds: Int64(time.tv_sec) &* 1_000 &+ Int64(time.tv_nsec) / 1_000_000)
+    }
+
+    /// The own end of a socket.
+    static func sourceAddress(_ fd: Int32) -> NetworkAddress? {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 16) { bytes in
+            let number = birdlinux_source_address(fd, bytes.baseAddress)
+            guard let family = NetworkAddress.Family(rawValue: UInt8(clamping: number)) else { return nil }
+            return NetworkAddress(family, bytes.prefix(family == .v4 ? 4 : 16))
+        }
+    }
+
     /// Longer waits are as good as endless, and would overflow.
     static let waitMsMax: Int64 = 1_000_000_000_000
 

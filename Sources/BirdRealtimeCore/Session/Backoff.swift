@@ -44,6 +44,8 @@ struct Backoff: Sendable {
 
     /// Planned attempts that have begun, or were refused, since the schedule began.
     private(set) var attempts = 0
+    /// Those of them from before the waits began anew.
+    private var attemptsBefore = 0
     /// Connections in a row that lasted less than `shortLifeMs`.
     private(set) var shortLives = 0
     private var rules: Rules
@@ -75,6 +77,12 @@ struct Backoff: Sendable {
     /// A handshake came, or the program itself connects: the schedule begins again.
     mutating func restart() {
         attempts = 0
+        attemptsBefore = 0
+    }
+
+    /// What failed so far says nothing about what will: the waits begin anew, but attempts in vain are that all the same.
+    mutating func beginWaitsAnew() {
+        attemptsBefore = attempts
     }
 
     mutating func connectionEnded(afterMs lifeMs: Int64) {
@@ -82,7 +90,7 @@ struct Backoff: Sendable {
     }
 
     mutating func reset() {
-        attempts = 0
+        restart()
         shortLives = 0
     }
 
@@ -100,10 +108,11 @@ struct Backoff: Sendable {
     }
 
     private func waitMs(_ random: inout SplitMix64) -> Int64 {
-        switch rules.wait {
-        case .jitter(let baseMs, let maxMs): Self.jitterMs(baseMs, attempts, maxMs, &random)
+        let step = attempts - attemptsBefore
+        return switch rules.wait {
+        case .jitter(let baseMs, let maxMs): Self.jitterMs(baseMs, step, maxMs, &random)
         case .fixed(let delayMs): delayMs
-        case .staged(let stages): stages.delayMs(attempts)
+        case .staged(let stages): stages.delayMs(step)
         }
     }
 

@@ -19,6 +19,8 @@ struct Liveness: Sendable {
     private var lastPing = Instant(milliseconds: 0)
     /// Pings in a row without an answer.
     private var misses = 0
+    /// There is a reason to doubt the connection: by then the last ping must have been answered, and it is the last.
+    private var doubtDue: Instant?
     /// The last value that any handshake supplied; it outlives the connection.
     private var serverTimeoutMs: Int64?
     private var rules: Rules
@@ -84,6 +86,7 @@ struct Liveness: Sendable {
         note(now)
         isWatching = true
         isPongAwaited = false
+        doubtDue = nil
         due = now + activityTimeoutMs
     }
 
@@ -93,7 +96,7 @@ struct Liveness: Sendable {
 
     /// The next check would find as many pings unanswered as the program allows.
     func isDead(_ now: Instant) -> Bool {
-        isWatching && isUnanswered && pongDue <= now && misses + 1 >= rules.missesMax
+        isWatching && isUnanswered && pongDue <= now && (isInDoubt || misses + 1 >= rules.missesMax)
     }
 
     /// An edge is dead `activityTimeoutMs` and so many times `pongTimeoutMs` as pings may be missed after its last byte.
@@ -108,19 +111,42 @@ struct Liveness: Sendable {
             misses += 1
         } else {
             misses = 0
+            doubtDue = nil
             isPongAwaited = false
             due = max(lastInbound, lastUnread) + activityTimeoutMs
             guard due <= now else { return .nothing }
         }
+        pinged(now)
+        return .ping
+    }
+
+    private mutating func pinged(_ now: Instant) {
         isPongAwaited = true
         hasHeard = false
         lastPing = now
         due = nextLook(now)
-        return .ping
     }
 
+    /// There is a reason to doubt the connection: unless something is heard within `patienceMs`, it is dead. True: a ping must be sent,
+    /// since none waits for its answer, or only one whose time ran out while the machine was suspended.
+    mutating func checkNow(_ now: Instant, withinMs patienceMs: Int64) -> Bool {
+        guard isWatching else { return false }
+        let isWaiting = isUnanswered && now < pongDue
+        doubtDue = min(isWaiting ? doubtDue ?? .distantFuture : .distantFuture, now + patienceMs)
+        if isWaiting {
+            due = min(due, pongDue)
+        } else {
+            pinged(now)
+        }
+        return !isWaiting
+    }
+
+    var isInDoubt: Bool { doubtDue != nil }
+    /// How long the last ping may go unanswered.
+    var pongPatienceMs: Int64 { pongDue - lastPing }
+
     private var isUnanswered: Bool { isPongAwaited && !hasHeard }
-    private var pongDue: Instant { lastPing + rules.pongTimeoutMs }
+    private var pongDue: Instant { min(lastPing + rules.pongTimeoutMs, doubtDue ?? .distantFuture) }
 
     /// At the earliest moment at which an answer to the last ping could make the next one due.
     private func nextLook(_ now: Instant) -> Instant { min(now + activityTimeoutMs, pongDue) }

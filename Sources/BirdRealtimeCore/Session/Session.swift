@@ -31,6 +31,7 @@ package struct Session: ~Copyable, Sendable {
     var planned: PlannedAttempt?
     var backoff: Backoff
     var liveness: Liveness
+    var network = NetworkNews()
     /// Why attempts fail since the last handshake: each cause reaches the error surface once.
     var reportedFailure: Fault?
 
@@ -89,6 +90,7 @@ package struct Session: ~Copyable, Sendable {
         var next = deadlines.first?.due
         next = Self.earlier(next, handshakeDue)
         next = Self.earlier(next, isStalled ? nil : planned?.due)
+        next = Self.earlier(next, network.checkDue)
         return Self.earlier(next, liveness.isWatching ? liveness.due : nil)
     }
 
@@ -116,6 +118,7 @@ package struct Session: ~Copyable, Sendable {
         case .disconnect: disconnect(&turn)
         case .retryNow: retryNow(&turn)
         case .configure(let changed): configure(changed, &turn)
+        case .network(let hint, let spreadMs): network(hint, spreadMs: spreadMs, &turn)
         case .subscribe(let name, let channel, let operation): subscribe(name, channel, operation, &turn)
         case .unsubscribe(let channel): unsubscribe(channel, &turn)
         case .trigger(let channel, let event, let data): trigger(channel, event, data, &turn)
@@ -163,6 +166,7 @@ package struct Session: ~Copyable, Sendable {
 
     private mutating func timer(_ turn: inout Turn) {
         checkLiveness(&turn)
+        networkCheckDue(&turn)
         if let due = handshakeDue, due <= turn.now {
             handshakeMissing(&turn)
         }

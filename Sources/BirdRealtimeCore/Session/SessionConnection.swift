@@ -52,6 +52,7 @@ extension Session {
         transportStep = ""
         attempts &+= 1
         dropPlan(&turn)
+        network.laterTry = nil
         handshakeDue = turn.now + configuration.connectTimeoutMs
         change(to: .connecting, reason: BIRD_OK, text, closeCode: 0, delayMs: -1, &turn)
         turn.effects.append(.open(id))
@@ -126,11 +127,11 @@ extension Session {
 
     mutating func livenessFailed(_ turn: inout Turn) {
         abandonTransport(code: 4200, "activity timeout", &turn)
-        let misses = configuration.pongMissesMax
+        let misses = liveness.isInDoubt ? 1 : configuration.pongMissesMax
         let pings = misses == 1 ? "a ping for" : "\(misses) pings in a row, each for"
         let fault = Fault(
             BIRD_ERR_TIMEOUT, .connection, field: "pong_timeout_ms",
-            "The edge has not answered \(pings) \(configuration.pongTimeoutMs) ms.", isRetriable: true)
+            "The edge has not answered \(pings) \(liveness.pongPatienceMs) ms.", isRetriable: true)
         retry(after: fault, .atOnce, &turn)
     }
 
@@ -164,6 +165,7 @@ extension Session {
     }
 
     private mutating func retry(after fault: Fault, _ band: Backoff.Band, _ turn: inout Turn) {
+        let wasConnecting = state == .connecting
         if let transportOpenedAt {
             backoff.connectionEnded(afterMs: turn.now - transportOpenedAt)
         }
@@ -175,6 +177,7 @@ extension Session {
         leave(
             to: .unavailable, reason: fault.status, fault.message, closeCode: fault.code, delayMs: delayMs,
             operations: nil, &turn)
+        if wasConnecting { tryLater(&turn) }
     }
 
     // MARK: - Leaving a connection
@@ -188,6 +191,7 @@ extension Session {
         transport = nil
         handshakeDue = nil
         liveness.stop()
+        network.checkDue = nil
         connectionID = ""
         if next != .unavailable {
             dropPlan(&turn)

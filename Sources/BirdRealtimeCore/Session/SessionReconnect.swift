@@ -15,7 +15,7 @@ struct PlannedAttempt: Sendable {
     var cause: Fault
     /// When what came before it ended: the delay counts from there.
     var since: Instant
-    /// What the delay came from; nil: the program's own word.
+    /// What the delay came from; nil: the program's own word, or a hint about the network.
     var band: Backoff.Band?
 }
 
@@ -112,7 +112,7 @@ extension Session {
         forgetAttempts()
     }
 
-    private func tellPlan(_ text: String, delayMs: Int64, _ turn: inout Turn) {
+    func tellPlan(_ text: String, delayMs: Int64, _ turn: inout Turn) {
         turn.emit(
             .connectingIn(
                 StateChange(

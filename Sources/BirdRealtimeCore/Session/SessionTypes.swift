@@ -141,6 +141,8 @@ package enum SessionInput: Equatable, Sendable {
     case retryNow
     /// Other settings for what may change during a session's life (see `Session.configure`).
     indirect case configure(SessionConfiguration)
+    /// Of all who are told the same, the attempts are to be spread over `spreadMs`.
+    case network(NetworkHint, spreadMs: Int64)
     /// `operation` 0: no completion wanted. A name already held is the same wish again and `channel` must be the same.
     case subscribe(name: String, channel: ChannelReference, operation: UInt64)
     case unsubscribe(ChannelReference)

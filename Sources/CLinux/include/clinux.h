@@ -27,6 +27,15 @@ int birdlinux_cond_init(pthread_cond_t *condition);
 /* How many handlers of the program's are on this thread's stack; add 1 or -1. */
 void birdlinux_callback_depth_add(int change);
 int birdlinux_callback_depth(void);
+/* A socket on which the kernel tells of every change of links, addresses and routes (rtnetlink), and the port that its messages name;
+   -1 and errno if there is none to be had. */
+int birdlinux_netlink_open(uint32_t *port);
+/* Asks for all links, addresses or routes (RTM_GETLINK, RTM_GETADDR, RTM_GETROUTE); -1 and errno on failure. */
+int birdlinux_netlink_ask(int fd, uint16_t type, uint32_t sequence);
+/* One datagram of the kernel's; 0: it was somebody else's. -1 and errno if there is none (EAGAIN), or if some were lost (ENOBUFS). */
+ssize_t birdlinux_netlink_receive(int fd, void *buffer, size_t size);
+/* The address of the socket's own end, 4 or 16 bytes, and its family; -1 if it is neither IPv4 nor IPv6. */
+int birdlinux_source_address(int fd, uint8_t bytes[16]);
 /* Runs before, and after in parent and child, each fork. */
 int birdlinux_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 

@@ -209,6 +209,7 @@ struct SessionDriver: ~Copyable {
         case .disconnect: "disconnect"
         case .retryNow: "retry now"
         case .configure: "configure"
+        case .network(let hint, let spreadMs): "network \(hint) spread over \(spreadMs)"
         case .timer: "timer"
         case .subscribe(let name, let channel, let operation):
             "subscribe \(name) as \(channel.bits) operation \(operation)"

@@ -105,7 +105,7 @@ final class SimulatedClient {
     // MARK: - The application
 
     func callSomething() throws {
-        switch Int.random(in: 0..<26, using: &world.random) {
+        switch Int.random(in: 0..<29, using: &world.random) {
         case 24, 25:
             try changeOptions()
         case 0..<3 where !wantsConnection, 0:
@@ -114,6 +114,9 @@ final class SimulatedClient {
             try disconnect()
         case 2:
             try dial(.retryNow)
+        case 26..<29:
+            guard let hint = world.pick([NetworkHint.up, .down, .resumed]) else { return }
+            try handle(.network(hint, spreadMs: world.happens(onceIn: 3) ? 1_000 : 0))
         case 3..<11:
             guard let name = world.pick(Self.channelNames) else { return }
             try subscribe(name)

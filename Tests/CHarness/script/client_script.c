@@ -1,6 +1,7 @@
 /*
  * usage: client_script [KEY=VALUE | header:NAME=VALUE]...     options of the client, and one of its own:
- *   consume=drain|dispatch|thread        how its records are taken: two ways to empty a queue, or the library's pool
+ *   consume=drain|dispatch|thread|host   how its records are taken: two ways to empty a queue, the library's pool, or a loop of this
+ *                                        program's that drives the client
  *
  * Commands, one a line; every one is answered by {"reply": COMMAND, "status": ...}:
  *   connect | disconnect | retry_now | configure KEY VALUE
@@ -8,6 +9,7 @@
  *   subscribe CHANNEL TAG | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin TAG FLAGS
  *   grant REQUEST AUTH [MEMBER_DATA] | headers REQUEST NAME VALUE | proceed REQUEST MS | refuse REQUEST RETRIABLE MESSAGE
  *   crowd COUNT WS_HOST                  COUNT more clients, "#" in WS_HOST being the number of each; destroy ends them too
+ *   network HINT                         1 up, 2 down, 3 resumed
  *   pause | resume                       stops and goes on consuming; in the pool the next handler waits
  *   bind NUMBER CHANNEL [EVENT]          "*": on the client; no event: every one. Each call is printed as {"record": "bound", ...}
  *   unbind NUMBER
@@ -40,7 +42,8 @@ static bird_options *options;
 static bird_client *client;
 static bird_client *crowd[CROWD_MAX];
 static int crowd_count;
-static bird_queue *queue; /* NULL: the pool */
+static bird_queue *queue; /* NULL: the pool, or the loop */
+static bird_loop *loop;   /* NULL: the library's own */
 static bool is_dispatching, is_destroyed;
 
 static pthread_mutex_t pause_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -203,6 +206,7 @@ static bird_status tell_statistics(void) {
     json_unsigned("attempts_refused", s.attempts_refused);
     json_unsigned("events_dropped", s.events_dropped);
     json_unsigned("watchlist_entries_malformed", s.watchlist_entries_malformed);
+    json_unsigned("network_changes", s.network_changes);
     return status;
 }
 
@@ -325,6 +329,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return bird_client_close(client, atoll(first));
     } else if (strcmp(command, "flush") == 0) {
         return bird_client_flush(client, atoll(first));
+    } else if (strcmp(command, "network") == 0) {
+        return bird_client_network_hint(client, atoi(first));
     } else if (strcmp(command, "storm") == 0) {
         return storm(atoi(first));
     } else if (strcmp(command, "unsubscribe") == 0) {
@@ -409,6 +415,12 @@ static bool read_commands(void) {
 }
 
 static void consume(void) {
+    if (loop != NULL) {
+        if (bird_loop_run_once(loop, 0) != BIRD_OK) {
+            give_up("the loop cannot be run");
+        }
+        return;
+    }
     if (is_dispatching) {
         if (bird_queue_dispatch(queue, 0, NULL) != BIRD_OK) {
             give_up("the queue cannot be dispatched");
@@ -450,6 +462,10 @@ static bird_status create(int count, char **settings, bird_error **error) {
     if (status == BIRD_OK && queue != NULL) {
         status = bird_options_set_queue(options, queue);
     }
+    if (status == BIRD_OK && loop != NULL) {
+        status = bird_options_set(options, "delivery", "loop", error);
+        status = status == BIRD_OK ? bird_options_set_loop(options, loop) : status;
+    }
     if (status == BIRD_OK) {
         status = bird_client_create(options, &client, error);
     }
@@ -461,13 +477,17 @@ static bird_status create(int count, char **settings, bird_error **error) {
 }
 
 int main(int count, char **settings) {
-    bool has_pool = false;
+    bool has_pool = false, is_host = false;
     for (int i = 1; i < count; i++) {
         has_pool = has_pool || strcmp(settings[i], "consume=thread") == 0;
+        is_host = is_host || strcmp(settings[i], "consume=host") == 0;
         is_dispatching = is_dispatching || strcmp(settings[i], "consume=dispatch") == 0;
     }
     int32_t fd = -1;
-    if (!has_pool && (bird_queue_create(&queue) != BIRD_OK || bird_queue_fd(queue, &fd) != BIRD_OK)) {
+    if (is_host && (bird_loop_create(&loop) != BIRD_OK || bird_loop_fd(loop, &fd) != BIRD_OK)) {
+        give_up("no loop");
+    }
+    if (!has_pool && !is_host && (bird_queue_create(&queue) != BIRD_OK || bird_queue_fd(queue, &fd) != BIRD_OK)) {
         give_up("no queue");
     }
     bird_error *error = NULL;
@@ -500,5 +520,5 @@ int main(int count, char **settings) {
         destroy();
     }
     bird_options_destroy(options);
-    return bird_queue_destroy(queue) == BIRD_OK ? 0 : 1;
+    return bird_queue_destroy(queue) == BIRD_OK && bird_loop_destroy(loop) == BIRD_OK ? 0 : 1;
 }

@@ -70,6 +70,10 @@ BIRD_GROUP_LIMITS = 5
 BIRD_GROUP_DELIVERY = 6
 BIRD_GROUP_OBSERVABILITY = 7
 
+BIRD_NETWORK_UP = 1
+BIRD_NETWORK_DOWN = 2
+BIRD_NETWORK_RESUMED = 3
+
 BIRD_QUEUE_RESERVED_RECORDS = 1024
 BIRD_QUEUE_RESERVED_BYTES = 1048576
 
@@ -272,6 +276,7 @@ class StatisticsCounters(ctypes.Structure):
         ("attempts_refused", c_uint64),
         ("events_dropped", c_uint64),
         ("watchlist_entries_malformed", c_uint64),
+        ("network_changes", c_uint64),
     )
 
 
@@ -331,6 +336,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_client_retry_now": (_status, _handle),
     "bird_client_set": (_status, _handle, c_char_p, c_char_p, _error),
     "bird_client_set_int": (_status, _handle, c_char_p, c_int64, _error),
+    "bird_client_network_hint": (_status, _handle, c_int32),
     "bird_client_wait": (_status, _handle, c_int32, c_int64),
     "bird_client_flush": (_status, _handle, c_int64),
     "bird_client_close": (_status, _handle, c_int64),
@@ -430,6 +436,7 @@ def _names(prefix: str) -> dict[int, str]:
 
 STATUS_NAMES = {BIRD_OK: "BIRD_OK", **_names("BIRD_ERR_")}
 STATE_NAMES = {value: name[len("BIRD_STATE_") :].lower() for value, name in _names("BIRD_STATE_").items()}
+NETWORK_HINTS = {name[len("BIRD_NETWORK_") :].lower(): value for value, name in _names("BIRD_NETWORK_").items()}
 AREA_NAMES = {value: name[len("BIRD_AREA_") :].lower() for value, name in _names("BIRD_AREA_").items()}
 CHANNEL_STATE_NAMES = {
     BIRD_CHANNEL_IDLE: "idle",

@@ -130,6 +130,15 @@ class BirdRealtime(GloballyBindable):
         for key, value in values.items():
             self._native.change(key, value)
 
+    def network_hint(self, hint: str) -> None:
+        """What the program knows of the network, beside what ``network_watch`` sees: "up", "down" or "resumed" (the
+        machine was suspended). "up" and "resumed" have a planned attempt begin now; "down" and "resumed" have a
+        connected client look, within 5 s, whether the connection still stands. Both at most once a second."""
+        if hint not in _abi.NETWORK_HINTS:
+            raise InvalidArgument(f"no network hint {hint!r}; there are {', '.join(_abi.NETWORK_HINTS)}", field="hint")
+        self._check_usable()
+        self._native.check(self._native.lib.bird_client_network_hint(self._native.client, _abi.NETWORK_HINTS[hint]))
+
     def wait_until(self, state: str, timeout: float | None = None) -> None:
         """Waits until the connection is, or has meanwhile been, in this state and its handlers have run. TimedOut
         after timeout seconds; ConnectionFailed if the edge refuses the connection, GaveUp if the client gives up

@@ -99,6 +99,10 @@ class Options(TypedDict, total=False):
     flap_guard: Flag
     """Slows reconnects of connections that keep dying young, whatever their close code and the policy say. (default
     1, live)"""
+    network_watch: Flag
+    """Connections that a change of the network has cut off, and waits that it has made needless: listens to the
+    kernel (rtnetlink), pings at once when the default route or the connection's own address has gone, and tries at
+    once to connect when there is one again. (default 1)"""
     message_bytes_max: Number
     """Bounds what the edge can make this process allocate: a larger message closes the connection with 1009.
     (bytes, default 16777216)"""

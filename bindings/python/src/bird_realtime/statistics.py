@@ -37,3 +37,5 @@ class Statistics(NamedTuple):
     events_dropped: int
     #: entries of watchlist frames that are none, or frames without any
     watchlist_entries_malformed: int
+    #: changes of the network that concerned the client, hints and suspends included
+    network_changes: int

@@ -186,3 +186,17 @@ def test_authorized_connections(connect: Connect) -> None:
         with pytest.raises(ConnectionFailed) as caught:
             bird.run_forever()
         assert caught.value.code == 4009
+
+
+def test_network_hints(edge: EdgeServer, connect: Connect) -> None:
+    bird = connect()
+    sent = bird.statistics().messages_sent
+    bird.network_hint("up")
+    bird.network_hint("down")
+    eventually(lambda: bird.statistics().messages_sent == sent + 1)  # a ping
+    assert bird.statistics().network_changes == 2
+    with pytest.raises(InvalidArgument, match="up, down, resumed"):
+        bird.network_hint("sideways")
+    bird.close()
+    with pytest.raises(BirdRealtimeError):
+        bird.network_hint("up")
