@@ -33,6 +33,7 @@
  *   your code                                     runs on                                              rules
  *   handlers of channels and of the client        the delivery context                                 1
  *   observers, request records                    the delivery context                                 1
+ *   the log handler                               any thread that uses the client, or "bird-log"       3
  *   destructors
  *     after an unbind                             the delivery context                                 1
  *       before the first connect (not QUEUE)      the thread that unbinds, before it returns           as there
@@ -43,12 +44,14 @@
  *
  *   1  bird_client_wait, _flush and _close (of any client): BIRD_ERR_CALLBACK. bird_queue_drain and _dispatch of the queue, and
  *      bird_loop_run_once of the loop, that this thread is inside of: BIRD_ERR_BUSY. bird_client_destroy() waits for no handler.
+ *   3  Every call that takes a handle: BIRD_ERR_CALLBACK; the destroy functions, but for bird_options_destroy(), do nothing then either.
  *   2  Every call on the client: BIRD_ERR_HANDLE. Every call on its channels but bird_channel_release(): BIRD_ERR_CLOSED.
  *   All other calls do there what they do anywhere.
  *   Blocking in a callback holds up: THREAD, the client and one thread of the pool; QUEUE, the dispatch; LOOP, every client of the reactor
  *   or loop, their pings, and who destroys one of them.
  *   Threads of the library block all signals. None runs before the first bird_client_connect(), none after the last client but one that
- *   destroyed it in a handler and returns from there, and a "bird-resolver" that a silent name server holds up.
+ *   destroyed it in a handler and returns from there, a "bird-resolver" that a silent name server holds up, and a "bird-log" that a disk
+ *   holds up. "bird-log" writes what log_console and log_file want.
  */
 #ifndef BIRDREALTIME_H
 #define BIRDREALTIME_H
@@ -251,8 +254,21 @@ typedef void (*bird_destructor)(void *user_data);
  *   overflow (text, "pause")              For a program that does not keep up: stop reading the socket, which loses nothing while the edge
  *                                         keeps the connection, or drop application events, the oldest or the newest. Without effect in
  *                                         LOOP, which has no queue.
- *   records (int, 32766)                  Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of
+ *   records (int, 163838)                 Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of
  *                                         this version.
+ *   log_level (text, live)                What the program itself is told of what the library does, by its log handler or, without one, by
+ *                                         log records. Unset: info for a handler, else off.
+ *   log_areas (text, "all", live)         Keeps every log to what is looked into: the areas that entries come from. Verbose wire is an
+ *                                         entry for each message.
+ *   log_console (text, "off", live)       What goes to standard error, a line an entry.
+ *   log_file (text)                       A log that is there when something has gone wrong: a file for entries, made with mode 0600, that
+ *                                         begins anew when it is old or large; the older ones are log_file.1, log_file.2 and so on. Several
+ *                                         processes may share it.
+ *   log_file_level (text, "info", live)   What goes to log_file.
+ *   log_file_bytes_max (int, 10485760)    Keeps a log from filling the disk: a file that would become larger begins anew. 0: no limit.
+ *   log_file_age_max_ms (int, 86400000)   A file for each day, or whatever time: an entry that comes this long after a file's first begins
+ *                                         a new one. 0: no limit.
+ *   log_files_kept (int, 7)               How far the log goes back: files that are kept, the newest included.
  */
 /* OPTION KEYS: end */
 
@@ -320,6 +336,52 @@ bird_status bird_options_set_queue(bird_options *options, bird_queue *queue);
 bird_status bird_options_set_loop(bird_options *options, bird_loop *loop);
 /* A number of the program's that every record of the client carries. */
 bird_status bird_options_set_tag(bird_options *options, uint64_t tag);
+
+/* --------------------------------------------------------------------------------------------------------- log ------ */
+
+/* Levels: how much an entry matters, or how much a sink wants. */
+#define BIRD_LOG_OFF 0
+#define BIRD_LOG_ERROR 1   /* the library cannot go on by itself      */
+#define BIRD_LOG_WARN 2    /* something failed and is tried again     */
+#define BIRD_LOG_INFO 3    /* what an operator follows a client by    */
+#define BIRD_LOG_VERBOSE 4 /* every step                              */
+
+/* Areas, a bit each: what an entry is about. */
+#define BIRD_LOG_AREA_CONNECTION 1 /* attempts, states, plans, pings                       */
+#define BIRD_LOG_AREA_CHANNEL 2
+#define BIRD_LOG_AREA_AUTHORIZATION 4
+#define BIRD_LOG_AREA_SIGNIN 8
+#define BIRD_LOG_AREA_DELIVERY 16 /* the way of records to the program                    */
+#define BIRD_LOG_AREA_NETWORK 32  /* what the machine's network does                      */
+#define BIRD_LOG_AREA_WIRE 64     /* verbose: every message, without its contents         */
+#define BIRD_LOG_AREA_PROCESS 128 /* forks, the end of the process, the log itself        */
+
+/* One entry. It holds no secret: no signature, shared secret, member_data, payload, header value, credential or query of a URL. Valid
+   until the handler returns or, as the detail of a BIRD_RECORD_LOG record, as long as that. Fields are only added at the end. */
+typedef struct bird_log_entry {
+    uint32_t struct_size;
+    int32_t level;      /* BIRD_LOG_ERROR to BIRD_LOG_VERBOSE                             */
+    int32_t area;       /* one BIRD_LOG_AREA_*                                            */
+    bird_status status; /* of the failure that it tells, BIRD_OK if it tells none         */
+    int64_t time_ms;    /* milliseconds since 1970, UTC                                   */
+    uint64_t client_tag;
+    uint64_t client_number; /* of this process, from 1: tells clients apart that have no tag  */
+    const char *message;    /* one line, at most 2048 bytes                                   */
+    size_t message_length;
+    const char *channel_name; /* "" if it is about none                                       */
+} bird_log_entry;
+
+typedef void (*bird_log_handler)(const bird_log_entry *entry, void *user_data);
+
+/* Calls the handler for each entry that the options log_level and log_areas want. It runs at once on the thread where something happens,
+   the library's or one that calls it, and on several at a time; it must be quick, and must not call the library (see the thread table). The
+   destructor runs when the options and every client made from them have ended: in the last bird_options_destroy() or
+   bird_client_destroy(), or right after a call of the handler that another thread is inside of then. Setting another handler replaces it. */
+bird_status bird_options_set_log(bird_options *options, bird_log_handler handler, void *user_data,
+                                 bird_destructor destructor);
+/* "off", "error", "warn", "info", "verbose" and "connection", "channel", ..., as options take them; "unknown" for other numbers. */
+const char *bird_log_level_name(int32_t level);
+const char *bird_log_area_name(int32_t area);
 
 /* ----------------------------------------------------------------------------------------------------- client ------ */
 
@@ -480,6 +542,7 @@ bird_status bird_client_intern(bird_client *client, const char *event, uint32_t 
 #define BIRD_RECORD_CONNECTION_LOST 13   /* once per loss                                                     */
 #define BIRD_RECORD_CONNECTING_IN 14     /* an attempt is planned, or put off; detail: bird_state_change      */
 #define BIRD_RECORD_WATCHLIST 16         /* watched members came or went; detail: bird_watchlist              */
+#define BIRD_RECORD_LOG 17 /* option log_level without a handler; detail: bird_log_entry, data: its message */
 
 #define BIRD_DATA_NONE 0   /* no data                                                                         */
 #define BIRD_DATA_STRING 1 /* a string with its one level of encoding undone; mostly JSON, see bird_data_is_json() */
@@ -673,10 +736,26 @@ typedef struct bird_statistics {
     uint64_t attempts_refused;            /* planned attempts that the program refused (may_reconnect)            */
     uint64_t events_dropped;              /* application events dropped (overflow)                                */
     uint64_t watchlist_entries_malformed; /* entries of watchlist frames that are none, or frames without any */
-    uint64_t network_changes; /* changes of the network that concerned the client, hints and suspends included */
+    uint64_t network_changes;        /* changes of the network that concerned the client, hints and suspends included */
+    uint64_t reconnects;             /* handshakes but the first                                             */
+    uint64_t connections_lost;       /* connections that ended without the program's doing, and were not refused */
+    uint64_t authorization_failures; /* of them refused, unusable, or unanswered in time                 */
+    uint64_t pings_sent;
+    uint64_t pongs_missed;        /* pings that were not answered in time                                 */
+    uint64_t round_trip_us;       /* gauge: from the last ping to its pong, in microseconds; 0: none yet  */
+    uint64_t connected_ms;        /* gauge: how long the present connection has lasted                    */
+    uint64_t connected_total_ms;  /* how long all of them have lasted                                     */
+    uint64_t outbound_bytes;      /* gauge: client events not yet written                                 */
+    uint64_t channels;            /* gauge: channels wanted, that of the member left out                  */
+    uint64_t channels_subscribed; /* gauge: those of them that are subscribed                            */
+    uint64_t log_entries_dropped; /* entries that a sink, or the program's queue, had no room for        */
 } bird_statistics;
 
 bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);
+/* All that a bug report should say of a client, as one JSON object: versions, the options set, state, latest changes and errors, connection,
+   plan, channels (at most 100), statistics. Secrets and the values of headers are "***". In every state, also after bird_client_close(), and
+   in every callback but the log handler; it waits for nothing. Copy-out. */
+bird_status bird_client_dump(bird_client *client, char *buffer, size_t size, size_t *length);
 
 /* ---------------------------------------------------------------------------------------------------- process ------ */
 

@@ -26,6 +26,15 @@ func changeOptions(
     }
 }
 
+func setLogHandler(_ handle: OpaquePointer?, _ handler: LogHandler) throws(Fault) {
+    let replaced = try options(handle).options.withLock { value -> LogHandler? in
+        defer { value.log.handler = handler }
+        return value.log.handler
+    }
+    // Its destructor may run now, and call the library.
+    withExtendedLifetime(replaced) {}
+}
+
 @c @implementation
 public func bird_options_create(_ options: UnsafeMutablePointer<OpaquePointer?>!) -> bird_status {
     attempt { () throws(Fault) in

@@ -12,6 +12,7 @@ let textBytesMax = 65_536
 func attempt(_ error: UnsafeMutablePointer<OpaquePointer?>?, _ body: () throws(Fault) -> Void) -> bird_status {
     error?.pointee = nil
     do throws(Fault) {
+        if LogHandler.isRunning { throw LogHandler.insideFault }
         try body()
         return BIRD_OK
     } catch let fault {

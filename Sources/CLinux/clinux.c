@@ -2,9 +2,11 @@
 #include "clinux.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +115,34 @@ int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(vo
     return error;
 }
 
+int birdlinux_is_inherited_by_exec(int fd) {
+    int flags = fcntl(fd, F_GETFD);
+    return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
+long birdlinux_write_quietly(int fd, const void *bytes, size_t count) {
+    sigset_t quiet, before, pending;
+    sigemptyset(&quiet);
+    sigaddset(&quiet, SIGPIPE);
+    sigaddset(&quiet, SIGXFSZ);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &quiet, &before);
+    long result;
+    do {
+        result = write(fd, bytes, count);
+    } while (result < 0 && errno == EINTR);
+    if (result < 0) {
+        result = -errno;
+        /* What the write has raised goes; what somebody else had sent before stays. */
+        if (!sigismember(&pending, SIGPIPE) && !sigismember(&pending, SIGXFSZ)) {
+            while (sigtimedwait(&quiet, NULL, &(struct timespec){0}) > 0) {
+            }
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
 int birdlinux_cond_init(pthread_cond_t *condition) {
     pthread_condattr_t attributes;
     int error = pthread_condattr_init(&attributes);
@@ -139,6 +169,28 @@ void birdlinux_callback_depth_add(int change) {
 
 int birdlinux_callback_depth(void) {
     return callback_depth;
+}
+
+static _Thread_local int log_depth;
+
+void birdlinux_log_depth_add(int change) {
+    log_depth += change;
+}
+
+int birdlinux_log_depth(void) {
+    return log_depth;
+}
+
+int birdlinux_peer_name(int fd, char *text, size_t size) {
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0 ||
+        getnameinfo((struct sockaddr *)&peer, length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        return -1;
+    }
+    return snprintf(text, size, peer.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
 /* The Swift runtime refers to hypotf, which got a new symbol version in glibc 2.35; with it the library would not load on 2.34. */

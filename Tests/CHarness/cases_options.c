@@ -29,6 +29,8 @@ static const char *const good_texts[][2] = {
     {"client_key_file", "/etc/ssl/client.key"},
     {"tls_verify_name", "edge.example.com"},
     {"proxy", "http://proxy.example.com:3128"},
+    {"log_level", "verbose"},
+    {"log_file", "/tmp/bird.log"},
 };
 
 static const char *good_text(const bird_option *option) {

@@ -167,6 +167,21 @@ OPTIONS_CALL(bird_options_set_queue, CHECK_STATUS(bird_options_set_queue(options
 OPTIONS_CALL(bird_options_set_loop,
              CHECK_STATUS(bird_options_set_loop(options, p->w->loop), p->w->loop != NULL ? BIRD_OK : BIRD_ERR_HANDLE))
 
+static void no_entry(const bird_log_entry *entry, void *user_data) {
+    (void)entry;
+    (void)user_data;
+}
+
+OPTIONS_CALL(bird_options_set_log, CHECK_STATUS(bird_options_set_log(options, no_entry, NULL, NULL), BIRD_OK))
+CALL(bird_log_level_name) {
+    (void)p;
+    CHECK_TEXT(bird_log_level_name(BIRD_LOG_WARN), "warn");
+}
+CALL(bird_log_area_name) {
+    (void)p;
+    CHECK_TEXT(bird_log_area_name(BIRD_LOG_AREA_WIRE), "wire");
+}
+
 static bird_client *new_client(place *p) {
     bird_options *options = new_options();
     set_option(options, "app_key", "pk_inside");
@@ -280,6 +295,11 @@ CALL(bird_client_intern) {
 CALL(bird_client_statistics) {
     bird_statistics statistics = {.struct_size = sizeof statistics};
     CHECK_STATUS(bird_client_statistics(p->client, &statistics), p->of_client);
+}
+
+CALL(bird_client_dump) {
+    CHECK_STATUS(bird_client_dump(p->client, buffer, 1, &length),
+                 p->of_client == BIRD_ERR_HANDLE ? BIRD_ERR_HANDLE : BIRD_ERR_SPACE);
 }
 
 CALL(bird_channel_release) {

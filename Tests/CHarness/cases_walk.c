@@ -378,6 +378,8 @@ static const char *any_key(walker *w) {
                                        "queue_bytes_max",
                                        "queue_records_max",
                                        "delivery",
+                                       "log_level",
+                                       "log_areas",
                                        "records"};
     return one_in(w, 8) ? any_text(w) : PICK(w, keys);
 }
@@ -427,6 +429,20 @@ CALL(bird_options_set_queue) {
 CALL(bird_options_set_loop) {
     see(bird_options_set_loop(any(w, OPTIONS), any(w, LOOP)));
 }
+/* It may be called on several threads at once, and must not get anywhere with the library. */
+static void handle_entry(const bird_log_entry *entry, void *user_data) {
+    CHECK(entry->message[entry->message_length] == '\0' && entry->message_length <= 2100 && entry->client_number > 0);
+    CHECK(atomic_load((atomic_uchar *)user_data) == 0);
+    void *client = atomic_load(&shelf[CLIENT][0]);
+    CHECK_STATUS(bird_client_destroy(client), client == NULL ? BIRD_OK : BIRD_ERR_CALLBACK);
+}
+CALL(bird_options_set_log) {
+    if (one_in(w, 8)) {
+        see(bird_options_set_log(any(w, OPTIONS), one_in(w, 16) ? NULL : handle_entry, new_cell(), count_destructor));
+    }
+}
+VERSION_CALL(bird_log_level_name, bird_log_level_name((int32_t)any_number(w)) != NULL)
+VERSION_CALL(bird_log_area_name, bird_log_area_name((int32_t)any_number(w)) != NULL)
 CALL(bird_options_set_tag) {
     see(bird_options_set_tag(any(w, OPTIONS), next_random(w)));
 }
@@ -585,6 +601,16 @@ CALL(bird_client_unbind_all) {
 CALL(bird_client_intern) {
     uint32_t id;
     SEE_ERROR(w, bird_client_intern(any(w, CLIENT), any_text(w), one_in(w, 8) ? NULL : &id, error));
+}
+CALL(bird_client_dump) {
+    char text[16384];
+    size_t length = 0;
+    const size_t size = one_in(w, 2) ? sizeof text : below(w, sizeof text);
+    const bird_status status = see(bird_client_dump(any(w, CLIENT), one_in(w, 8) ? NULL : text, size, &length));
+    if (status == BIRD_OK) {
+        CHECK_INT(strlen(text), length);
+        CHECK_INT(bird_data_is_json(text, length), 1);
+    }
 }
 CALL(bird_client_statistics) {
     struct {

@@ -9,6 +9,7 @@ import functools
 import inspect
 import itertools
 import json
+import logging
 import os
 import queue
 import sys
@@ -61,6 +62,25 @@ def error_fields(error: BirdRealtimeError) -> dict[str, Any]:
         "endpoint": error.endpoint,
         "retriable": int(error.retriable),
     }
+
+
+LEVELS = {"ERROR": "error", "WARNING": "warn", "INFO": "info", "DEBUG": "verbose"}
+
+
+class LogLines(logging.Handler):
+    """Tells the library's entries as client_script.c tells its log records."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.pathname == "libbirdrealtime":
+            say(
+                record="log",
+                level=LEVELS[record.levelname],
+                area=record.name.rpartition(".")[2],
+                status=vars(record)["status"],
+                message=record.getMessage(),
+                about=vars(record)["channel"],
+                time_ms=round(record.created * 1000),
+            )
 
 
 class Script:
@@ -305,6 +325,9 @@ class Script:
     def statistics(self) -> dict[str, Any]:
         return self.bird.statistics()._asdict()
 
+    def dump(self) -> dict[str, Any]:
+        return {"dump": json.dumps(self.bird.dump())}
+
 
 def arguments_of(function: Callable[..., Any], text: str) -> list[str]:
     """The blank-separated arguments; the last one keeps its blanks."""
@@ -312,6 +335,7 @@ def arguments_of(function: Callable[..., Any], text: str) -> list[str]:
 
 
 def main() -> None:
+    logging.basicConfig(level=logging.DEBUG, handlers=[LogLines()])
     try:
         script = Script(dict(setting.split("=", 1) for setting in sys.argv[1:]))
     except BirdRealtimeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import warnings
@@ -296,6 +297,38 @@ def test_staged_gives_up_and_begins_again(edge: EdgeServer, run: RunExample, nam
     assert example.wait() == 0
 
 
+def test_rolling_log(edge: EdgeServer, run: RunExample, tmp_path: Path) -> None:
+    log = tmp_path / "bird.log"
+    example = run("rolling_log", str(log), "orders")
+    edge.wait_for_subscription("orders")
+    edge.drop_connections()
+    example.wait_for("warn in connection: unavailable: .*")
+    edge.wait_for_subscription("orders")
+    edge.close_connections(4001, "App does not exist")
+    example.wait_for("error in connection: failed: App does not exist")
+    assert example.wait() == 0
+    assert not [line for line in example.lines if line.startswith(("info", "verbose"))]
+    told = log.read_text()
+    assert "info channel: subscribed to orders again" in told
+    assert "verbose wire: sends bird:subscribe, " in told
+
+
+def test_statistics(edge: EdgeServer, run: RunExample) -> None:
+    example = run("statistics", "orders")
+    edge.wait_for_subscription("orders")
+    edge.publish("moved", ["orders"], 1)
+    line = ""
+    while not re.fullmatch(r"1 of 1 channels, 1 events in \d+ messages, 0 reconnects, 0 dropped", line):
+        example.write("")
+        line = example.wait_for(".*dropped")[0]
+    example.write("dump")
+    report = json.loads(example.wait_for(r"\{.*\}")[0])
+    assert report["channels"] == [{"name": "orders", "state": "subscribed"}]
+    assert report["client"]["state"] == "connected"
+    example.end_input()
+    assert example.wait() == 0
+
+
 def test_bad_arguments(run: RunExample) -> None:
     for name in (
         "subscribe",
@@ -309,6 +342,8 @@ def test_bad_arguments(run: RunExample) -> None:
         "epoll",
         "libuv",
         "staged",
+        "rolling_log",
+        "statistics",
     ):
         example = run(name)
         example.wait_for(f"usage: {name} .*")

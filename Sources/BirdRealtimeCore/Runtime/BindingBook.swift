@@ -26,6 +26,9 @@ final class BindingBook {
         self.dialect = dialect
     }
 
+    /// Bindings and observers, of the client and of its channels.
+    var count: Int { scope.count + channels.count + observers.count }
+
     /// `channel` nil: for every channel; `event` nil: for every application event. Returns the number of the binding.
     func bind(
         _ event: UnsafeRawBufferPointer?, of channel: Channel?, _ make: (UInt64) -> Binding

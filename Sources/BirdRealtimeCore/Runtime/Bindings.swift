@@ -60,6 +60,8 @@ final class BindingScope {
         state.deallocate()
     }
 
+    var count: Int { entries.count }
+
     func add(_ entry: Entry) {
         entries.append(entry)
         state.pointee.version.wrappingAdd(1, ordering: .releasing)

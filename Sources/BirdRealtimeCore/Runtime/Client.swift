@@ -52,6 +52,8 @@ package final class Client: @unchecked Sendable {
     let promised = Atomic<Int>(0)
     let outboundBytes = Atomic<Int>(0)
     let counters = Counters()
+    package let log: Log
+    let diary = Diary()
     /// What waits in `queue`, whose monitor guards it.
     let lane = RecordLane()
 
@@ -89,6 +91,9 @@ package final class Client: @unchecked Sendable {
                 "Option records leaves out request records, by which an authorizer, header provider or may_reconnect is asked."
             )
         }
+        log = try Log(options)
+        // The handler ends with the client, which may be held longer than that.
+        options.log.handler = nil
         self.options = options
         changedOptions = options
         switch options.delivery {
@@ -113,6 +118,7 @@ package final class Client: @unchecked Sendable {
         memberChannel = Channel(client: self, name: ChannelName.memberPrefix, isMemberChannel: true)
         memberChannel?.addReference()
         dispatcher.client = self
+        log.client = self
         pool?.client = self
         hot.pointee.handle = Handles.register(self, as: .client)
     }
@@ -395,6 +401,11 @@ package final class Client: @unchecked Sendable {
         try? post(.report(fault))
     }
 
+    /// The same for what the log meets, which is told only while there is somebody to tell it.
+    func reportLog(_ fault: Fault) {
+        if lock.withLock({ driverIsAttached }) { report(fault) }
+    }
+
     // MARK: Commands to the driver
 
     private func startReactor() throws(Fault) {
@@ -404,6 +415,7 @@ package final class Client: @unchecked Sendable {
             guard !driverIsAttached, !isEnding else { return false }
             driverIsAttached = true
             self.reactor = reactor
+            LogWriter.join()
             return true
         }
         guard isMine else {
@@ -427,7 +439,9 @@ package final class Client: @unchecked Sendable {
             defer { reactor = nil }
             return reactor != nil
         }
-        if hadReactor { releaseReactor() }
+        guard hadReactor else { return }
+        releaseReactor()
+        LogWriter.leave()
     }
 
     private func acquireReactor() throws(Fault) -> Reactor {
@@ -461,7 +475,7 @@ package final class Client: @unchecked Sendable {
         reactor?.schedule(self)
     }
 
-    private func wakeReactor() { lock.withLock { reactor?.schedule(self) } }
+    func wakeReactor() { lock.withLock { reactor?.schedule(self) } }
 
     func takeCommands() -> [DriverCommand] {
         lock.withLock {
@@ -570,6 +584,7 @@ package final class Client: @unchecked Sendable {
         queue?.detach(self)
         pool?.leave()
         lock.withLock { memberChannel = nil }
+        log.end()
         leaveReactor()
         options.loop?.detachClient()
     }

@@ -53,12 +53,15 @@ package struct ClientOptions: Sendable {
     package var queue: RecordQueue?
     package var loop: HostLoop?
     package var tag: UInt64 = 0
+    package var log = LogOptions()
+    /// What was set, by key: for the dump.
+    private(set) var given: [String: String] = [:]
 
     /// The program is asked by request records.
     var needsRequests: Bool { asksAuthorizer || asksMemberAuthorizer || asksForHeaders || session.asksBeforeReconnect }
 
     /// The kinds of this version; a program that tolerates later ones sets more bits.
-    package static let everyRecordKind: UInt64 = 0x1_7FFE
+    package static let everyRecordKind: UInt64 = 0x3_7FFE
 
     package init() {}
 }
@@ -66,19 +69,20 @@ package struct ClientOptions: Sendable {
 extension ClientOptions {
     /// Sets one option from text; a bad value leaves the options as they were.
     package mutating func set(_ key: String, _ value: String) throws(Fault) {
-        try set(key) { (option, options) throws(Fault) in try option.set(&options, value) }
+        try set(key, value) { (option, options) throws(Fault) in try option.set(&options, value) }
     }
 
     /// Sets a number or a boolean.
     package mutating func set(_ key: String, _ value: Int64) throws(Fault) {
-        try set(key) { (option, options) throws(Fault) in try option.set(&options, value) }
+        try set(key, String(value)) { (option, options) throws(Fault) in try option.set(&options, value) }
     }
 
     private mutating func set(
-        _ key: String, _ body: (Option, inout ClientOptions) throws(Fault) -> Void
+        _ key: String, _ text: String, _ body: (Option, inout ClientOptions) throws(Fault) -> Void
     ) throws(Fault) {
         var changed = self
         try body(Option.named(key), &changed)
+        changed.given[key] = text
         self = changed
     }
 

@@ -19,6 +19,31 @@ final class Counters: Sendable {
     let attemptsRefused = Atomic<UInt64>(0)
     let watchlistEntriesMalformed = Atomic<UInt64>(0)
     let networkChanges = Atomic<UInt64>(0)
+    let reconnects = Atomic<UInt64>(0)
+    let connectionsLost = Atomic<UInt64>(0)
+    let authorizationFailures = Atomic<UInt64>(0)
+    let pingsSent = Atomic<UInt64>(0)
+    let pongsMissed = Atomic<UInt64>(0)
+    let roundTripUs = Atomic<UInt64>(0)
+    /// When the present connection was made (`System.now`), 0: there is none; and how long those before it have lasted.
+    private let connectedAtMs = Atomic<Int64>(0)
+    private let connectedBeforeMs = Atomic<Int64>(0)
+
+    func connected() { connectedAtMs.store(System.now().milliseconds, ordering: .relaxed) }
+
+    func disconnected() {
+        let lastedMs = connectedMs
+        connectedAtMs.store(0, ordering: .relaxed)
+        connectedBeforeMs.store(connectedBeforeMs.load(ordering: .relaxed) + lastedMs, ordering: .relaxed)
+    }
+
+    /// How long the present connection has lasted.
+    var connectedMs: Int64 {
+        let since = connectedAtMs.load(ordering: .relaxed)
+        return since == 0 ? 0 : System.now().milliseconds - since
+    }
+
+    var connectedTotalMs: Int64 { connectedBeforeMs.load(ordering: .relaxed) + connectedMs }
 }
 
 extension Atomic<UInt64> {
@@ -31,7 +56,8 @@ extension Atomic<UInt64> {
 
 extension Client {
     package var statistics: bird_statistics {
-        bird_statistics(
+        let channels = registeredChannels
+        return bird_statistics(
             struct_size: UInt32(MemoryLayout<bird_statistics>.size), reserved: 0,
             bytes_received: counters.bytesReceived.load(ordering: .relaxed),
             messages_received: counters.messagesReceived.load(ordering: .relaxed),
@@ -50,6 +76,18 @@ extension Client {
             attempts_refused: counters.attemptsRefused.load(ordering: .relaxed),
             events_dropped: counters.eventsDropped.load(ordering: .relaxed),
             watchlist_entries_malformed: counters.watchlistEntriesMalformed.load(ordering: .relaxed),
-            network_changes: counters.networkChanges.load(ordering: .relaxed))
+            network_changes: counters.networkChanges.load(ordering: .relaxed),
+            reconnects: counters.reconnects.load(ordering: .relaxed),
+            connections_lost: counters.connectionsLost.load(ordering: .relaxed),
+            authorization_failures: counters.authorizationFailures.load(ordering: .relaxed),
+            pings_sent: counters.pingsSent.load(ordering: .relaxed),
+            pongs_missed: counters.pongsMissed.load(ordering: .relaxed),
+            round_trip_us: counters.roundTripUs.load(ordering: .relaxed),
+            connected_ms: UInt64(max(0, counters.connectedMs)),
+            connected_total_ms: UInt64(max(0, counters.connectedTotalMs)),
+            outbound_bytes: UInt64(max(0, outboundBytes.load(ordering: .relaxed))),
+            channels: UInt64(channels.count),
+            channels_subscribed: UInt64(channels.count { $0.state == .subscribed }),
+            log_entries_dropped: log.droppedEntries)
     }
 }

@@ -15,6 +15,7 @@ final class Driver {
     private var session: Session
     private var random = SystemRandomness()
     private let sink: RecordSink
+    private let observer: Observer
     private var timer: ReactorTimer?
 
     private var attempt: (id: TransportID, attempt: ConnectAttempt?)?
@@ -42,6 +43,8 @@ final class Driver {
     /// How the last event began, and whose it was, until the session changes.
     private var template = MessageTemplate()
     private var lastChannel: UnsafeMutablePointer<ChannelHot>?
+    /// Each message goes to the log: looked up once for each read, and no event takes the shortest way.
+    private var isTraced = false
 
     init(client: Client, reactor: Reactor) {
         self.client = client
@@ -54,6 +57,7 @@ final class Driver {
             memberChannel: client.memberChannel?.reference ?? .none,
             seed: Randomness.seed())
         sink = RecordSink(client: client)
+        observer = Observer(client)
         timer = ReactorTimer { [weak self] now in self?.timerFired(now) }
         if client.options.watchesNetwork { reactor.network.join() }
     }
@@ -120,6 +124,7 @@ final class Driver {
         guard !reactor.isInherited else { return }
         sink.publish()
         connection?.flush()
+        if client.log.hasRecords.load(ordering: .relaxed) { sink.log(client.log.takeRecords(), of: client.log) }
         sink.publish()
         if sink.isFull { _ = stall() }
         client.counters.messagesReceived.add(messages)
@@ -132,6 +137,8 @@ final class Driver {
         }
         // A session that ends is fed no more: its deadline would stay due, and the round that must end it would fire it for ever.
         if let timer { reactor.setTimer(timer, client.isEnding ? nil : deadline) }
+        // In LOOP mode handlers hold up the reactor.
+        if client.queue == nil { client.tellSlowness(since: now, "handlers, or other clients of the reactor, took") }
         serveWaiters()
         if client.isEnding, !isInHandler, !isFeeding { endAfterHandler() }
     }
@@ -245,6 +252,7 @@ final class Driver {
             mirroredConnectionID = session.connectionID
             client.mirror(state: session.state, connectionID: session.connectionID)
         }
+        observer.note(effects)
         for effect in effects where !client.isEnding { perform(effect) }
     }
 
@@ -272,6 +280,7 @@ final class Driver {
             client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed)
         case .watchlistEntryMalformed: client.counters.watchlistEntriesMalformed.add(1)
         case .attemptRefused: client.counters.attemptsRefused.add(1)
+        case .note: break
         case .emit(let event):
             if case .state(let change) = event {
                 client.mirror(state: change.current, connectionID: change.connectionID, ending: change.ending)
@@ -287,6 +296,7 @@ final class Driver {
     private func open(_ id: TransportID) {
         client.counters.attempts.add(1)
         let edge = client.edge
+        client.log.write(.info, .connection, "tries \(client.route.name)\(edge.usesTLS ? "" : " in plaintext")")
         let key = UpgradeRequest.key(random: (random.next(), random.next()))
         let upgrade = UpgradeRequest.bytes(
             host: edge.hostHeader, path: edge.path, key: key, userAgent: Library.userAgent)
@@ -311,6 +321,9 @@ final class Driver {
         case .success(let (stream, sent)):
             client.counters.bytesSent.add(UInt64(sent))
             source = System.sourceAddress(stream.fd)
+            let peer = stream.peer
+            client.diary.connected(to: peer)
+            client.log.write(.verbose, .connection, "reached \(peer), sends the upgrade")
             let connection = Connection(
                 id: id, stream: stream, upgrade: UpgradeResponse(key: key), unsent: upgrade[sent...],
                 messageBytesMax: client.options.messageBytesMax, reactor: reactor, owner: self)
@@ -355,6 +368,7 @@ final class Driver {
     // MARK: From the connection
 
     func connectionOpened(_ connection: Connection) {
+        client.log.write(.verbose, .connection, "the upgrade is accepted")
         feed(.transportOpened(connection.id))
     }
 
@@ -376,6 +390,8 @@ final class Driver {
         session.noteInbound(now: reactor.now)
         client.counters.bytesReceived.add(UInt64(bytes))
         sink.isBusy = bytes >= RecordChunk.bytesSmall
+        isTraced = client.log.wants(.verbose, .wire)
+        if isTraced { trace(bytes) }
     }
 
     func connectionTurnEnded(_ connection: Connection) { settle(reactor.now) }
@@ -393,20 +409,36 @@ final class Driver {
         }
         switch MessageScanner.scan(bytes, isValidUTF8: isValidUTF8) {
         case .message(let scanned):
+            if isTraced { trace(scanned, bytes) }
             if let name = scanned.channel, !name.isEscaped, !scanned.event.isEscaped,
                 !isReserved(scanned.event.bytes(in: bytes)),
                 let channel = ChannelHot.at(session.route(name.bytes(in: bytes)))
             {
                 template.learn(bytes, scanned)
-                lastChannel = channel
+                lastChannel = isTraced ? nil : channel
                 sink.event(message, scanned, channel)
                 return true
             }
             slow(connection, bytes, scanned)
-        case .malformed: client.counters.framesMalformed.add(1)
+        case .malformed:
+            client.counters.framesMalformed.add(1)
+            client.log.write(.warn, .wire, "a message of \(bytes.count) bytes is no JSON object with an event: ignored")
         case .invalidUTF8: connection.failInvalidUTF8()
         }
         return true
+    }
+
+    private func trace(_ bytes: Int) {
+        lastChannel = nil
+        client.log.write(.verbose, .wire, "read \(bytes) bytes")
+    }
+
+    private func trace(_ scanned: ScannedMessage, _ bytes: UnsafeRawBufferPointer) {
+        let channel = scanned.channel.map { JSONString.decode($0, in: bytes) } ?? ""
+        client.log.write(
+            .verbose, .wire, channel: channel,
+            "received \(JSONString.decode(scanned.event, in: bytes))\(channel.isEmpty ? "" : " on \(channel)"), \(bytes.count) bytes"
+        )
     }
 
     /// Names of the protocol's own events begin with these.
@@ -455,6 +487,7 @@ final class Driver {
         sink.publish()
         guard sink.isFull, stall() else { return false }
         client.counters.readPauses.add(1)
+        client.log.write(.warn, .delivery, "reading pauses: the program's queue is full")
         connection.setPaused(true)
         // A pong may lie in the buffer of the TLS layer, where nothing can be seen. Later ones wait in the socket.
         if connection.mayHoldUnseenBytes { session.noteUnread() }
@@ -476,6 +509,7 @@ final class Driver {
     private func goOn() {
         client.awaitsRoom.store(false, ordering: .relaxed)
         session.isStalled = false
+        if connection?.isPaused == true { client.log.write(.info, .delivery, "reading goes on") }
         connection?.setPaused(false)
         feed(.timer)
     }
@@ -510,16 +544,24 @@ final class Driver {
 
     private func post(_ question: AuthorizationQuestion, to endpoint: HTTPEndpoint, _ headers: HTTPHeaders) {
         let dialect = dialect
+        let began = System.now()
+        let what = question.channelName ?? "the signin"
+        let log = client.log
+        log.write(
+            .verbose, .authorization, channel: question.channelName ?? "", "asks \(endpoint.name) to authorize \(what)")
         posts[question.id] = reactor.posts.post(
             endpoint, Authorizer.body(question, dialect: dialect), headers: headers,
             timeoutMs: client.options.session.authTimeoutMs
         ) { [weak self] result in
             guard let self else { return }
             posts[question.id] = nil
+            log.write(
+                .info, .authorization, channel: question.channelName ?? "",
+                "\(endpoint.name) gave \(HTTPPosts.words(result)) for \(what) after \(System.now() - began) ms")
             feed(
                 .authorization(
                     question.id,
-                    Authorizer.answer(result, question: question, endpoint: endpoint.text, dialect: dialect)))
+                    Authorizer.answer(result, question: question, endpoint: endpoint.name, dialect: dialect)))
             settle(reactor.now)
         }
     }
@@ -527,6 +569,7 @@ final class Driver {
     // MARK: Requests
 
     private func ask(_ subject: Request.Subject) {
+        client.log.write(.verbose, .authorization, "asks the program \(subject.words)")
         let request = Request(client: client, subject)
         requests[request.id] = request
         sink.ask(request, now: reactor.now)
@@ -535,6 +578,7 @@ final class Driver {
     private func answered(_ id: QuestionID, _ answer: Request.Answer) {
         // One that was withdrawn in the meantime is nobody's any more.
         guard let request = requests.removeValue(forKey: id) else { return }
+        client.log.write(.verbose, .authorization, "the program answers \(request.subject.words)")
         switch (answer, request.subject) {
         case (.input(let input), _): feed(input)
         case (.headers(let headers), .headers(let question, let endpoint)):

@@ -5,6 +5,8 @@ struct HTTPEndpoint: Sendable {
     private static let charactersMax = 2_048
 
     let text: String
+    /// For messages: without the query, which may hold a secret.
+    let name: String
     let route: Route
 
     /// Plaintext goes to the own machine only, and only when asked for (Bird protocol 2.2).
@@ -28,9 +30,10 @@ struct HTTPEndpoint: Sendable {
                 option, "must be https://; http:// is for localhost, 127.0.0.1 and [::1] with allow_insecure only")
         }
         self.text = text
+        name = String(text.prefix { $0 != "?" && $0 != "#" })
         route = try Route(
             host: authority.host, port: authority.port ?? (isSecure ? 443 : 80), isSecure: isSecure,
-            verified: (authority.host, option), purpose: "answer from \(text)", options: options)
+            verified: (authority.host, option), purpose: "answer from \(name)", options: options)
     }
 
     private static func fault(_ option: String, _ what: String) -> Fault {

@@ -50,6 +50,14 @@ final class HTTPPosts {
         return post
     }
 
+    /// For the log.
+    static func words(_ result: Result<HTTPAnswer, Fault>) -> String {
+        switch result {
+        case .success(let answer): "HTTP \(answer.status)"
+        case .failure: "no answer"
+        }
+    }
+
     private func startNext() {
         while inFlight < Self.inFlightMax, let post = waiting.popFirst() {
             if post.isOver { continue }
@@ -229,7 +237,8 @@ private final class PostTransfer: CurlTransfer {
         switch line[..<colon].lowercased() {
         case "retry-after":
             if let seconds = Int64(value), seconds >= 0, seconds < 1_000_000 { retryAfterMs = seconds * 1_000 }
-        case "location": location = String(value.prefix(512))
+        // Without the query, since it is for a message.
+        case "location": location = String(value.prefix(512).prefix { $0 != "?" })
         default: break
         }
     }

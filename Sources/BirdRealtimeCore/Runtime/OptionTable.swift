@@ -198,8 +198,60 @@ extension Option {
             "For a program that does not keep up: stop reading the socket, which loses nothing while the edge keeps the connection, or drop application events, the oldest or the newest. Without effect in LOOP, which has no queue."
         ),
         .number(
-            "records", .delivery, unit: "mask", default: "32766", 0...Int64.max, \.records,
+            "records", .delivery, unit: "mask", default: "163838", 0...Int64.max, \.records,
             "Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of this version."
         ),
+
+        // MARK: Logs
+        .text(
+            "log_level", .observability, accepts: levels, isLive: true,
+            "What the program itself is told of what the library does, by its log handler or, without one, by log records. Unset: info for a handler, else off."
+        ) { options, value in
+            options.log.level = LogLevel(name: value)
+            return options.log.level != nil
+        },
+        .text(
+            "log_areas", .observability, default: "all",
+            accepts: "\"all\", or some of connection, channel, authorization, signin, delivery, network, wire and process, with commas between them",
+            isLive: true,
+            "Keeps every log to what is looked into: the areas that entries come from. Verbose wire is an entry for each message."
+        ) { options, value in
+            guard let areas = LogAreas(names: value) else { return false }
+            options.log.areas = areas
+            return true
+        },
+        .text(
+            "log_console", .observability, default: "off", accepts: levels, isLive: true,
+            "What goes to standard error, a line an entry."
+        ) { options, value in
+            guard let level = LogLevel(name: value) else { return false }
+            options.log.console = level
+            return true
+        },
+        .text(
+            "log_file", .observability, unit: "path", accepts: "a path at which a regular file can be written",
+            \.log.filePath,
+            "A log that is there when something has gone wrong: a file for entries, made with mode 0600, that begins anew when it is old or large; the older ones are log_file.1, log_file.2 and so on. Several processes may share it."
+        ),
+        .text(
+            "log_file_level", .observability, default: "info", accepts: levels, isLive: true,
+            "What goes to log_file."
+        ) { options, value in
+            guard let level = LogLevel(name: value) else { return false }
+            options.log.fileLevel = level
+            return true
+        },
+        .number(
+            "log_file_bytes_max", .observability, unit: "bytes", default: "10485760", 0...1_099_511_627_776,
+            \.log.fileBytesMax, "Keeps a log from filling the disk: a file that would become larger begins anew. 0: no limit."),
+        .number(
+            "log_file_age_max_ms", .observability, unit: "ms", default: "86400000", 0...31_536_000_000,
+            \.log.fileAgeMaxMs,
+            "A file for each day, or whatever time: an entry that comes this long after a file's first begins a new one. 0: no limit."),
+        .number(
+            "log_files_kept", .observability, unit: "files", default: "7", 1...Int64(RollingFile.keptMax),
+            \.log.filesKept, "How far the log goes back: files that are kept, the newest included."),
     ]
+
+    private static let levels: StaticString = "\"off\", \"error\", \"warn\", \"info\" or \"verbose\""
 }

@@ -358,9 +358,10 @@ final class Reactor: @unchecked Sendable {
     private func round(timeoutMs: Int64) {
         let wait = resumable.isEmpty ? Int32(clamping: max(timeoutMs, -1)) : 0
         let count = epoll_wait(epollFD, events, Int32(Self.eventsPerRoundMax), wait)
-        safePoint.beginWork()
+        let hasRested = safePoint.beginWork()
         now = System.now()
         let hasSlept = suspension.hasEnded(now, System.monotonicNow())
+        if hasRested { tellRest() }
         // A handler may have forked: in the child nothing of this goes on.
         for position in 0..<max(0, Int(count)) where !isInherited { handle(events[position]) }
         if !isInherited { runResumable() }
@@ -371,6 +372,12 @@ final class Reactor: @unchecked Sendable {
         while !isInherited, let timer = timers.popDue(now) { timer.fire(now) }
         if !isInherited { armTimer() }
         safePoint.endWork()
+    }
+
+    private func tellRest() {
+        for driver in drivers.values {
+            driver.client.log.write(.verbose, .process, "the reactor has rested while the process forked or began to end")
+        }
     }
 
     private func handle(_ event: epoll_event) {

@@ -299,11 +299,14 @@ package final class RecordQueue: @unchecked Sendable {
                 continue
             }
             let process = HostProcess.generation
-            delivered += client.dispatcher.deliver(chunk, recordsMax: recordsMax <= 0 ? .max : recordsMax - delivered)
+            let began = System.now()
+            let records = client.dispatcher.deliver(chunk, recordsMax: recordsMax <= 0 ? .max : recordsMax - delivered)
+            delivered += records
             guard process == HostProcess.generation else {
                 // A handler forked, and this is the child: every lock of the queue and the client is the parent's.
                 throw Fault(BIRD_ERR_FORKED, .argument, field: "queue", "The queue belongs to the parent process.")
             }
+            client.tellSlowness(since: began, "handlers of \(records) records took")
             client.leaveDelivery()
             if chunk.isDelivered || client.isEnding { recycle(chunk) } else { giveBack(chunk, of: client) }
         }

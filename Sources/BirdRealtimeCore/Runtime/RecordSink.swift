@@ -251,19 +251,37 @@ final class RecordSink {
         guard !hot.pointee.isOverflowing.exchange(true, ordering: .sequentiallyConsistent) else { return }
         // The consumer may have caught up before it could see that there is something to end.
         if !hot.pointee.isOverHalf { hot.pointee.isOverflowing.store(false, ordering: .relaxed) }
-        add(
-            .failure(
-                BIRD_RECORD_ERROR,
-                Fault(
-                    BIRD_ERR_FULL, .connection, field: "overflow",
-                    "The program does not keep up: application events are dropped (overflow is \(client.options.overflow.rawValue), "
-                        + "queue_records_max \(hot.pointee.queueRecordsMax), "
-                        + "queue_bytes_max \(hot.pointee.queueBytesMax)).", isRetriable: true)))
+        let fault = Fault(
+            BIRD_ERR_FULL, .connection, field: "overflow",
+            "The program does not keep up: application events are dropped (overflow is \(client.options.overflow.rawValue), "
+                + "queue_records_max \(hot.pointee.queueRecordsMax), "
+                + "queue_bytes_max \(hot.pointee.queueBytesMax)).", isRetriable: true)
+        client.log.write(.warn, .delivery, status: fault.status, fault.message)
+        add(.failure(BIRD_RECORD_ERROR, fault))
     }
 
     // MARK: Everything else
 
     func emit(_ event: SessionEvent, dialect: Dialect) { add(.of(event, dialect, client: client)) }
+
+    /// Entries for a program that reads its log as records. They come last: where events would have to wait, entries are dropped.
+    func log(_ entries: [LogEntry], of log: Log) {
+        for entry in entries {
+            guard isWanted(BIRD_RECORD_LOG), !isQueued || !isOverflow else {
+                log.countDropped()
+                continue
+            }
+            add(
+                RecordContent(
+                    kind: BIRD_RECORD_LOG, data: .string(Array(entry.message.utf8)),
+                    detail: { chunk in
+                        chunk.reserveDetail(
+                            bird_log_entry(
+                                message: chunk.copyString(entry.message).pointer,
+                                channel: chunk.copyString(entry.channel).pointer, entry))
+                    }, detailStringBytes: entry.message.utf8.count + entry.channel.utf8.count))
+        }
+    }
 
     func ask(_ request: Request, now: Instant) {
         switch request.subject {

@@ -8,6 +8,15 @@ package final class Request: @unchecked Sendable {
         case authorization(AuthorizationQuestion)
         case headers(AuthorizationQuestion, HTTPEndpoint)
         case reconnect(ReconnectQuestion)
+
+        /// For the log.
+        var words: String {
+            switch self {
+            case .authorization(let question): "to authorize \(question.channelName ?? "the signin")"
+            case .headers(let question, _): "for headers to authorize \(question.channelName ?? "the signin")"
+            case .reconnect(let question): "whether attempt \(question.attempt) may begin"
+            }
+        }
     }
 
     enum Answer {

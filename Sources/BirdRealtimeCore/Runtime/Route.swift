@@ -35,6 +35,14 @@ struct Route: Sendable {
         proxy = try (options.proxy ?? ProxyChoice()).proxy(to: host, port: port, isSecure: isSecure)
     }
 
+    /// For messages: where it leads, and through what.
+    var name: String {
+        "\(Self.bracketed(host)):\(port)" + (address.map { " at \($0)" } ?? "")
+            + (proxy.map { " through the \($0.kind.rawValue) proxy \($0.name)" } ?? "")
+    }
+
+    var proxyName: String? { proxy.map { "\($0.kind.rawValue)://\($0.name)" } }
+
     // MARK: Names
 
     /// What is looked up here, so that libcurl never does: the name of whom it connects to, and behind a SOCKS proxy that wants addresses

@@ -8,10 +8,13 @@ final class SafePoint: @unchecked Sendable {
     private let holders = Atomic<Int>(0)
     private let isResting = Atomic<Bool>(true)
 
-    /// Reactor: rests on while anybody holds it. Costs two atomic operations when nobody does.
-    func beginWork() {
+    /// Reactor: rests on while anybody holds it, and says whether somebody did. Costs two atomic operations when nobody does.
+    @discardableResult
+    func beginWork() -> Bool {
         isResting.store(false, ordering: .sequentiallyConsistent)
-        if holders.load(ordering: .sequentiallyConsistent) > 0 { stay() }
+        guard holders.load(ordering: .sequentiallyConsistent) > 0 else { return false }
+        stay()
+        return true
     }
 
     func endWork() {

@@ -67,6 +67,7 @@ enum Shared {
     static func holdForExit() {
         HostProcess.end()
         for reactor in monitor.withLock({ reactors }) { reactor.hold(timeoutMs: 100) }
+        LogWriter.flushAll(timeoutMs: 100)
     }
 
     // MARK: Forks
@@ -93,6 +94,8 @@ enum Shared {
         DeliveryPool.lockForFork()
         Resolver.lockForFork()
         ChunkPool.lockForFork()
+        LogFiles.lockForFork()
+        LogWriter.lockForFork()
         Inheritance.lockForFork()
     }
 
@@ -103,6 +106,8 @@ enum Shared {
 
     static func unlockAfterFork() {
         Inheritance.unlockAfterFork()
+        LogWriter.unlockAfterFork()
+        LogFiles.unlockAfterFork()
         ChunkPool.unlockAfterFork()
         Resolver.unlockAfterFork()
         DeliveryPool.unlockAfterFork()
@@ -123,6 +128,10 @@ enum Shared {
         held = []
         DeliveryPool.forgetInChild()
         Resolver.forgetInChild()
+        LogWriter.forgetInChild()
+        LogFiles.forgetInChild()
+        LogWriter.unlockInChild()
+        LogFiles.unlockInChild()
         ChunkPool.unlockInChild()
         Resolver.unlockInChild()
         DeliveryPool.unlockInChild()

@@ -80,6 +80,13 @@ final class Stream {
         Fault(BIRD_ERR_LOST, .connection, field: "connection", message, curlCode: curlCode, isRetriable: true)
     }
 
+    /// host:port of what the socket is connected to, a proxy's where there is one; "" when it is no longer.
+    var peer: String {
+        var text = [CChar](repeating: 0, count: 128)
+        guard birdlinux_peer_name(fd, &text, text.count) > 0 else { return "" }
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     /// True while bytes that were not read wait in the socket.
     var hasUnreadBytes: Bool { birdlinux_bytes_waiting(fd) > 0 }
 

@@ -35,6 +35,20 @@ enum System {
         }
     }
 
+    /// For short durations.
+    static func monotonicUs() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) &* 1_000_000 &+ Int64(time.tv_nsec) / 1_000
+    }
+
+    /// Milliseconds since 1970: for people to read, never for waiting.
+    static func wallClockMs() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) &* 1_000 &+ Int64(time.tv_nsec) / 1_000_000
+    }
+
     /// Longer waits are as good as endless, and would overflow.
     static let waitMsMax: Int64 = 1_000_000_000_000
 
@@ -105,6 +119,13 @@ enum System {
             guard fstat(fd, &status) == 0, (status.st_mode & S_IFMT == S_IFDIR) != isDirectory else { return nil }
             return isDirectory ? "is not a directory" : "is a directory"
         }
+    }
+
+    /// Where a relative path leads now; the host may change its directory later.
+    static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let here = getcwd(nil, 0) else { return path }
+        defer { free(here) }
+        return "\(String(cString: here))/\(path)"
     }
 
     static func closeFD(_ fd: Int32) {

@@ -159,7 +159,9 @@ package struct Session: ~Copyable, Sendable {
     private mutating func checkLiveness(_ turn: inout Turn) {
         switch liveness.check(turn.now) {
         case .nothing: break
-        case .ping: send(OutboundMessage.ping(dialect: dialect), &turn)
+        case .ping:
+            turn.note(.pinged)
+            send(OutboundMessage.ping(dialect: dialect), &turn)
         case .dead: livenessFailed(&turn)
         }
     }

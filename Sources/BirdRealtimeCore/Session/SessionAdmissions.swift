@@ -100,6 +100,7 @@ extension Session {
 
     mutating func authorizerAnswered(_ id: QuestionID, _ answer: AuthorizationAnswer, _ turn: inout Turn) {
         guard let applicant = authorizations.end(id) else { return }
+        if case .refused = answer { turn.note(.authorizationFailed) }
         switch answer {
         case .granted(let auth, let memberData, _):
             if let fault = unusable(auth: auth, memberData: memberData, applicant) {
@@ -161,6 +162,7 @@ extension Session {
     mutating func expired(_ applicant: Applicant, _ turn: inout Turn) {
         switch self[applicant].phase {
         case .authorizing:
+            turn.note(.authorizationFailed)
             let fault = Fault(
                 BIRD_ERR_AUTH, area(of: applicant), field: "auth_timeout_ms",
                 "The authorizer gave no answer for \(title(of: applicant)) within \(configuration.authTimeoutMs) ms.",
@@ -204,6 +206,7 @@ extension Session {
     mutating func deny(_ applicant: Applicant, _ fault: Fault, _ turn: inout Turn) {
         self[applicant].renew()
         forgetDoubtfulSuccess(applicant, &turn)
+        turn.note(.setback(channel: channelName(of: applicant), fault, againInMs: nil))
         // A refresh that is refused leaves the identity as it was.
         enter(applicant == .signin && memberID != nil ? .admitted : .denied, applicant, &turn)
         failed(applicant, fault, willRetry: false, &turn)
@@ -221,6 +224,7 @@ extension Session {
         let delayMs =
             Backoff.jitterMs(configuration.backoffBaseMs, failures, configuration.backoffMaxMs, &turn.random)
             + min(max(retryAfterMs ?? 0, 0), Self.retryAfterMaxMs)
+        turn.note(.setback(channel: channelName(of: applicant), fault, againInMs: delayMs))
         enter(.waiting, applicant, due: turn.now + delayMs, &turn)
         if reportsNow {
             failed(applicant, fault, willRetry: true, &turn)

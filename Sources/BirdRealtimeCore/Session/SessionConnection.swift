@@ -126,6 +126,7 @@ extension Session {
     }
 
     mutating func livenessFailed(_ turn: inout Turn) {
+        turn.note(.pongMissed)
         abandonTransport(code: 4200, "activity timeout", &turn)
         let misses = liveness.isInDoubt ? 1 : configuration.pongMissesMax
         let pings = misses == 1 ? "a ping for" : "\(misses) pings in a row, each for"

@@ -19,6 +19,8 @@ extension Session {
             handshakeCame(Payload.handshake(message.data, dialect), &turn)
         case dialect.ping where state == .connected:
             send(OutboundMessage.pong(dialect: dialect), &turn)
+        case dialect.pong where state == .connected:
+            turn.note(.ponged)
         case dialect.error:
             edgeReported(Payload.error(message.data), &turn)
         case dialect.signinSuccess where state == .connected:

@@ -255,6 +255,19 @@ package enum SessionEffect: Equatable, Sendable {
     case attemptRefused
     case watchlistEntryMalformed
     case emit(SessionEvent)
+    /// For the log and the statistics; nothing has to be done.
+    case note(SessionNote)
+}
+
+/// What a session does or finds that nothing else tells.
+package enum SessionNote: Equatable, Sendable {
+    case pinged
+    case ponged
+    case pongMissed
+    /// An authorizer refused, gave no usable answer, or none in time.
+    case authorizationFailed
+    /// A subscribe (of this channel) or a signin (nil) has failed; nil: for good.
+    case setback(channel: String?, Fault, againInMs: Int64?)
 }
 
 /// Everything that shapes a session; times in milliseconds. Defaults are those of the header.

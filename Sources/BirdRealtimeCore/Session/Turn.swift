@@ -4,6 +4,10 @@ struct Turn {
     var random: SplitMix64
     var effects: [SessionEffect] = []
 
+    mutating func note(_ note: SessionNote) {
+        effects.append(.note(note))
+    }
+
     mutating func emit(_ event: SessionEvent) {
         effects.append(.emit(event))
     }

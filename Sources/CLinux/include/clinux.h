@@ -20,6 +20,12 @@ const char *birdlinux_secure_getenv(const char *name);
 int birdlinux_is_connected(int fd);
 /* Bytes that wait in the socket's receive buffer, -1 on error. */
 int birdlinux_bytes_waiting(int fd);
+/* host:port of the socket's peer, -1 if it has none. */
+int birdlinux_peer_name(int fd, char *text, size_t size);
+/* 1 if the fd is open and stays so in a program that is started. */
+int birdlinux_is_inherited_by_exec(int fd);
+/* write() that raises no SIGPIPE and no SIGXFSZ; on failure -errno. */
+long birdlinux_write_quietly(int fd, const void *bytes, size_t count);
 /* Starts a joinable thread with every signal blocked; returns an errno value. */
 int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), void *argument);
 /* A condition variable whose timed waits use CLOCK_MONOTONIC. */
@@ -36,6 +42,9 @@ int birdlinux_netlink_ask(int fd, uint16_t type, uint32_t sequence);
 ssize_t birdlinux_netlink_receive(int fd, void *buffer, size_t size);
 /* The address of the socket's own end, 4 or 16 bytes, and its family; -1 if it is neither IPv4 nor IPv6. */
 int birdlinux_source_address(int fd, uint8_t bytes[16]);
+/* Calls of the program's log handler on this thread's stack. */
+void birdlinux_log_depth_add(int change);
+int birdlinux_log_depth(void);
 /* Runs before, and after in parent and child, each fork. */
 int birdlinux_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 

@@ -11,6 +11,8 @@ struct SessionDriver: ~Copyable {
     private(set) var transport = TransportID(number: 0)
     private(set) var questions: [AuthorizationQuestion] = []
     private(set) var reconnectQuestions: [ReconnectQuestion] = []
+    /// What it said beside its effects.
+    private(set) var notes: [SessionNote] = []
     private var lines: [String] = []
     /// The socket takes nothing: what is sent waits.
     var isBlocked = false {
@@ -42,10 +44,12 @@ struct SessionDriver: ~Copyable {
             case .askReconnect(let question): reconnectQuestions.append(question)
             case .send(_, _, .awaited): unwritten += 1
             case .close: unwritten = 0
+            case .note(let note): notes.append(note)
             default: break
             }
         }
         if case .transportEnded = input { unwritten = 0 }
+        new.removeAll { if case .note = $0 { true } else { false } }
         effects += new
         lines += new.map(Self.line)
         write()
@@ -246,6 +250,7 @@ struct SessionDriver: ~Copyable {
         case .channelState(let channel, let state): "channel \(channel.bits) \(state)"
         case .identity(let memberID): "identity \(memberID ?? "none")"
         case .clientEventLost: "client event lost"
+        case .note(let note): "note \(note)"
         case .emit(let event): line(event)
         }
     }

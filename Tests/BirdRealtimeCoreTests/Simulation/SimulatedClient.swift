@@ -472,7 +472,7 @@ final class SimulatedClient {
             }
         case .identity(let memberID):
             mirrorIdentity = memberID
-        case .clientEventLost:
+        case .clientEventLost, .note:
             break
         case .emit(let event):
             try told(event)

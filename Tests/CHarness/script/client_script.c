@@ -14,7 +14,7 @@
  *   bind NUMBER CHANNEL [EVENT]          "*": on the client; no event: every one. Each call is printed as {"record": "bound", ...}
  *   unbind NUMBER
  *   watch                                an observer of the watchlist, whose calls are printed as {"record": "watched", ...}
- *   channel_state CHANNEL | roster CHANNEL | state | member | statistics
+ *   channel_state CHANNEL | roster CHANNEL | state | member | statistics | dump
  *   fork                                 what calls on the client give in a child of the process
  * The end of stdin destroys the client.
  */
@@ -37,6 +37,7 @@
 #define CROWD_MAX 2048
 #define BINDINGS_MAX 64
 #define LINE_BYTES_MAX 65536
+#define DUMP_BYTES_MAX 65536
 
 static bird_options *options;
 static bird_client *client;
@@ -207,6 +208,26 @@ static bird_status tell_statistics(void) {
     json_unsigned("events_dropped", s.events_dropped);
     json_unsigned("watchlist_entries_malformed", s.watchlist_entries_malformed);
     json_unsigned("network_changes", s.network_changes);
+    json_unsigned("reconnects", s.reconnects);
+    json_unsigned("connections_lost", s.connections_lost);
+    json_unsigned("authorization_failures", s.authorization_failures);
+    json_unsigned("pings_sent", s.pings_sent);
+    json_unsigned("pongs_missed", s.pongs_missed);
+    json_unsigned("round_trip_us", s.round_trip_us);
+    json_unsigned("connected_ms", s.connected_ms);
+    json_unsigned("connected_total_ms", s.connected_total_ms);
+    json_unsigned("outbound_bytes", s.outbound_bytes);
+    json_unsigned("channels", s.channels);
+    json_unsigned("channels_subscribed", s.channels_subscribed);
+    json_unsigned("log_entries_dropped", s.log_entries_dropped);
+    return status;
+}
+
+static bird_status tell_dump(void) {
+    static char text[DUMP_BYTES_MAX];
+    size_t length = 0;
+    const bird_status status = bird_client_dump(client, text, sizeof text, &length);
+    json_text("dump", text, status == BIRD_OK ? length : 0);
     return status;
 }
 
@@ -318,6 +339,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return tell_statistics();
     } else if (strcmp(command, "fork") == 0) {
         return tell_child();
+    } else if (strcmp(command, "dump") == 0) {
+        return tell_dump();
     } else if (strcmp(command, "pause") == 0 || strcmp(command, "resume") == 0) {
         set_paused(*command == 'p');
         return BIRD_OK;

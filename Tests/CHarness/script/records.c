@@ -22,6 +22,7 @@ static const char *const kinds[] = {
     "connection_lost",
     "connecting_in",
     [BIRD_RECORD_WATCHLIST] = "watchlist",
+    [BIRD_RECORD_LOG] = "log",
 };
 static const char *const request_kinds[] = {"", "channel", "member", "headers", "reconnect"};
 static const char *const data_kinds[] = {"none", "string", "value"};
@@ -69,6 +70,15 @@ static const char *kind_name(uint32_t kind) {
     return kind < sizeof kinds / sizeof *kinds && kinds[kind] != NULL ? kinds[kind] : "unknown";
 }
 
+static void print_entry(const bird_log_entry *entry) {
+    json_string("level", bird_log_level_name(entry->level));
+    json_string("area", bird_log_area_name(entry->area));
+    json_string("status", bird_status_name(entry->status));
+    json_string("message", entry->message);
+    json_string("about", entry->channel_name);
+    json_number("time_ms", entry->time_ms);
+}
+
 void print_record(const bird_record *record) {
     json_begin();
     json_string("record", kind_name(record->kind));
@@ -99,6 +109,9 @@ void print_record(const bird_record *record) {
         break;
     case BIRD_RECORD_REQUEST:
         print_question(record->detail);
+        break;
+    case BIRD_RECORD_LOG:
+        print_entry(record->detail);
         break;
     }
     json_end();

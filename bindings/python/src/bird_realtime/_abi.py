@@ -114,6 +114,22 @@ BIRD_RECORD_SIGNED_IN = 12
 BIRD_RECORD_CONNECTION_LOST = 13
 BIRD_RECORD_CONNECTING_IN = 14
 BIRD_RECORD_WATCHLIST = 16
+BIRD_RECORD_LOG = 17
+
+BIRD_LOG_OFF = 0
+BIRD_LOG_ERROR = 1
+BIRD_LOG_WARN = 2
+BIRD_LOG_INFO = 3
+BIRD_LOG_VERBOSE = 4
+
+BIRD_LOG_AREA_CONNECTION = 1
+BIRD_LOG_AREA_CHANNEL = 2
+BIRD_LOG_AREA_AUTHORIZATION = 4
+BIRD_LOG_AREA_SIGNIN = 8
+BIRD_LOG_AREA_DELIVERY = 16
+BIRD_LOG_AREA_NETWORK = 32
+BIRD_LOG_AREA_WIRE = 64
+BIRD_LOG_AREA_PROCESS = 128
 
 BIRD_DATA_NONE = 0
 BIRD_DATA_STRING = 1
@@ -253,6 +269,23 @@ class OptionRow(ctypes.Structure):
     )
 
 
+class LogEntryDetail(ctypes.Structure):
+    """bird_log_entry."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("level", c_int32),
+        ("area", c_int32),
+        ("status", c_int32),
+        ("time_ms", c_int64),
+        ("client_tag", c_uint64),
+        ("client_number", c_uint64),
+        ("message", c_char_p),
+        ("message_length", c_size_t),
+        ("channel_name", c_char_p),
+    )
+
+
 class StatisticsCounters(ctypes.Structure):
     """bird_statistics."""
 
@@ -277,6 +310,18 @@ class StatisticsCounters(ctypes.Structure):
         ("events_dropped", c_uint64),
         ("watchlist_entries_malformed", c_uint64),
         ("network_changes", c_uint64),
+        ("reconnects", c_uint64),
+        ("connections_lost", c_uint64),
+        ("authorization_failures", c_uint64),
+        ("pings_sent", c_uint64),
+        ("pongs_missed", c_uint64),
+        ("round_trip_us", c_uint64),
+        ("connected_ms", c_uint64),
+        ("connected_total_ms", c_uint64),
+        ("outbound_bytes", c_uint64),
+        ("channels", c_uint64),
+        ("channels_subscribed", c_uint64),
+        ("log_entries_dropped", c_uint64),
     )
 
 
@@ -291,6 +336,7 @@ STRUCTS: dict[str, type[ctypes.Structure]] = {
     "bird_completion": CompletionDetail,
     "bird_question": QuestionDetail,
     "bird_header": Header,
+    "bird_log_entry": LogEntryDetail,
     "bird_statistics": StatisticsCounters,
 }
 
@@ -329,6 +375,9 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_options_set_auth_header": (_status, _handle, c_char_p, c_char_p, _error),
     "bird_options_set_queue": (_status, _handle, _handle),
     "bird_options_set_tag": (_status, _handle, c_uint64),
+    "bird_options_set_log": (_status, _handle, _function, c_void_p, _function),
+    "bird_log_level_name": (c_char_p, c_int32),
+    "bird_log_area_name": (c_char_p, c_int32),
     "bird_client_create": (_status, _handle, _out_handle, _error),
     "bird_client_destroy": (_status, _handle),
     "bird_client_connect": (_status, _handle, _error),
@@ -411,6 +460,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_batch_release": (_status, _handle),
     "bird_queue_dispatch": (_status, _handle, c_size_t, _out_size),
     "bird_client_statistics": (_status, _handle, POINTER(StatisticsCounters)),
+    "bird_client_dump": (_status, _handle, c_char_p, c_size_t, _out_size),
     "bird_options_set_loop": (_status, _handle, _handle),
     "bird_loop_create": (_status, _out_handle),
     "bird_loop_destroy": (_status, _handle),
@@ -438,6 +488,7 @@ STATUS_NAMES = {BIRD_OK: "BIRD_OK", **_names("BIRD_ERR_")}
 STATE_NAMES = {value: name[len("BIRD_STATE_") :].lower() for value, name in _names("BIRD_STATE_").items()}
 NETWORK_HINTS = {name[len("BIRD_NETWORK_") :].lower(): value for value, name in _names("BIRD_NETWORK_").items()}
 AREA_NAMES = {value: name[len("BIRD_AREA_") :].lower() for value, name in _names("BIRD_AREA_").items()}
+LOG_AREA_NAMES = {value: name[len("BIRD_LOG_AREA_") :].lower() for value, name in _names("BIRD_LOG_AREA_").items()}
 CHANNEL_STATE_NAMES = {
     BIRD_CHANNEL_IDLE: "idle",
     BIRD_CHANNEL_AUTHORIZING: "authorizing",

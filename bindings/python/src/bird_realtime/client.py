@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Mapping
 from ctypes import byref, c_void_p, sizeof
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import _abi
 from . import options as _options
@@ -305,6 +306,13 @@ class BirdRealtime(GloballyBindable):
         counters = _abi.StatisticsCounters(struct_size=sizeof(_abi.StatisticsCounters))
         self._native.check(self._native.lib.bird_client_statistics(self._native.client, byref(counters)))
         return Statistics(*(getattr(counters, name) for name in Statistics._fields))
+
+    def dump(self) -> dict[str, Any]:
+        """All that a bug report should say of this client: versions, options, state, latest changes and errors,
+        channels, statistics. Secrets are masked."""
+        self._check_usable()
+        report: dict[str, Any] = json.loads(self._native.text("bird_client_dump", self._native.client))
+        return report
 
     # ------------------------------------------------------------------------------------------- for channels ----
 

@@ -121,6 +121,27 @@ class Options(TypedDict, total=False):
     """For a program that does not keep up: stop reading the socket, which loses nothing while the edge keeps the
     connection, or drop application events, the oldest or the newest. Without effect in LOOP, which has no queue.
     (default pause)"""
+    log_level: Text
+    """What the program itself is told of what the library does, by its log handler or, without one, by log records.
+    Unset: info for a handler, else off. (live)"""
+    log_areas: Text
+    """Keeps every log to what is looked into: the areas that entries come from. Verbose wire is an entry for each
+    message. (default all, live)"""
+    log_console: Text
+    """What goes to standard error, a line an entry. (default off, live)"""
+    log_file: Path
+    """A log that is there when something has gone wrong: a file for entries, made with mode 0600, that begins anew
+    when it is old or large; the older ones are log_file.1, log_file.2 and so on. Several processes may share it."""
+    log_file_level: Text
+    """What goes to log_file. (default info, live)"""
+    log_file_bytes_max: Number
+    """Keeps a log from filling the disk: a file that would become larger begins anew. 0: no limit. (bytes, default
+    10485760)"""
+    log_file_age_max_ms: Number
+    """A file for each day, or whatever time: an entry that comes this long after a file's first begins a new one.
+    0: no limit. (ms, default 86400000)"""
+    log_files_kept: Number
+    """How far the log goes back: files that are kept, the newest included. (files, default 7)"""
     # The end of what is written.
 
 

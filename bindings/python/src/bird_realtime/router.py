@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ctypes import string_at
 from typing import Callable, NamedTuple
 
-from . import _abi, _json
+from . import _abi, _json, logs
 from .authorization import Requests
 from .bindings import Bindings
 from .channel import Channel, MemberChannel, PresenceChannel
@@ -101,6 +101,7 @@ class Router:
             _abi.BIRD_RECORD_CONNECTION_LOST: self._connection_lost,
             _abi.BIRD_RECORD_CONNECTING_IN: self._connecting_in,
             _abi.BIRD_RECORD_WATCHLIST: self._watchlist,
+            _abi.BIRD_RECORD_LOG: self._logged,
         }
 
     def silence(self) -> None:
@@ -287,6 +288,9 @@ class Router:
         bindings = self.member.watchlist._announce(name, ids)
         self.run_posted()
         self.emit(bindings, ids)
+
+    def _logged(self, fields: Fields) -> None:
+        logs.emit(_abi.LogEntryDetail.from_address(fields.detail), fields.payload.decode())
 
     def _completed(self, fields: Fields) -> None:
         completion = self.completions.pop(fields.operation_tag, None)

@@ -39,3 +39,26 @@ class Statistics(NamedTuple):
     watchlist_entries_malformed: int
     #: changes of the network that concerned the client, hints and suspends included
     network_changes: int
+    #: handshakes but the first
+    reconnects: int
+    #: connections that ended without the program's doing, and were not refused
+    connections_lost: int
+    #: authorizations refused, unusable, or not answered in time
+    authorization_failures: int
+    pings_sent: int
+    #: pings that were not answered in time
+    pongs_missed: int
+    #: gauge: from the last ping to its pong, in microseconds; 0: none yet
+    round_trip_us: int
+    #: gauge: how long the present connection has lasted
+    connected_ms: int
+    #: how long all of them have lasted
+    connected_total_ms: int
+    #: gauge: client events not yet written
+    outbound_bytes: int
+    #: gauge: channels wanted, that of the member left out
+    channels: int
+    #: gauge: those of them that are subscribed
+    channels_subscribed: int
+    #: log entries that a sink, or the client's queue, had no room for
+    log_entries_dropped: int

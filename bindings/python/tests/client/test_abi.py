@@ -51,6 +51,7 @@ def _ctype(declaration: str) -> type | None:
         "uint64_t": ctypes.c_uint64,
         "size_t": ctypes.c_size_t,
         "bird_handler": ctypes.c_void_p,
+        "bird_log_handler": ctypes.c_void_p,
         "bird_destructor": ctypes.c_void_p,
     }
     if pointers == 0:
@@ -125,3 +126,4 @@ def test_names_of_values(source: str) -> None:
         == _abi.CHANNEL_STATE_NAMES
     )
     assert _abi.AREA_NAMES[_abi.BIRD_AREA_SIGNIN] == "signin"
+    assert _abi.LOG_AREA_NAMES[_abi.BIRD_LOG_AREA_WIRE] == "wire"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -28,6 +29,7 @@ def run(edge: EdgeServer) -> Iterator[Run]:
     def begin(name: str, *arguments: str) -> subprocess.Popen[str]:
         program = subprocess.Popen(
             [sys.executable, "-u", str(ROOT / "examples/python" / name), edge.app_key, edge.ws_host, *arguments],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -44,6 +46,39 @@ def run(edge: EdgeServer) -> Iterator[Run]:
     for program in started:
         program.kill()
         program.communicate()
+
+
+def test_rolling_log(edge: EdgeServer, run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "bird.log"
+    program = run("rolling_log.py", str(log), "orders")
+    edge.wait_for_subscription("orders")
+    edge.drop_connections()
+    wait_for(program, "WARNING in bird_realtime.connection: unavailable: .*")
+    edge.wait_for_subscription("orders")
+    edge.close_connections(4001, "App does not exist")
+    wait_for(program, "ERROR in bird_realtime.connection: failed: App does not exist")
+    assert "refused: " in program.communicate(timeout=GENEROUS_S)[1]
+    assert "info channel: subscribed to orders again" in log.read_text()
+
+
+def test_statistics(edge: EdgeServer, run: Run) -> None:
+    program = run("statistics.py", "orders")
+    edge.wait_for_subscription("orders")
+    edge.publish("moved", ["orders"], 1)
+    assert program.stdin is not None
+    assert program.stdout is not None
+    line = ""
+    while not re.fullmatch(r"1 of 1 channels, 1 events in \d+ messages, 0 reconnects, 0 dropped\n", line):
+        program.stdin.write("\n")
+        program.stdin.flush()
+        line = program.stdout.readline()
+        assert line
+    program.stdin.write("dump\n")
+    program.stdin.flush()
+    report = json.loads(program.stdout.readline())
+    assert report["channels"] == [{"name": "orders", "state": "subscribed"}]
+    assert program.communicate(timeout=GENEROUS_S)[1] == ""
+    assert program.returncode == 0
 
 
 def wait_for(program: subprocess.Popen[str], pattern: str) -> None:

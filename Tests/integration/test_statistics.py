@@ -1,0 +1,224 @@
+"""Every counter and gauge of bird_statistics moves, and is seen by both faces."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from command_edge import CommandEdge
+from conftest import StartClient
+from paths import HEADER
+from script_client import ScriptClient
+from scripted_server import DEADLINE_S, ScriptedServer, event, refusing_port, succeeded, text
+
+# Other tests move these: their names say which.
+ELSEWHERE = {
+    "read_pauses": "test_flow.py",
+    "events_dropped": "test_flow.py",
+    "attempts_refused": "test_requests.py",
+    "log_entries_dropped": "test_log.py",
+}
+
+
+def until(client: ScriptClient, name: str, is_so: Callable[[int], bool]) -> int:
+    deadline = time.monotonic() + DEADLINE_S
+    while not is_so(value := client.statistic(name)):
+        assert time.monotonic() < deadline, f"{name} stays at {value}"
+        time.sleep(0.01)
+    return value
+
+
+def test_what_is_received(server: ScriptedServer, start: StartClient) -> None:
+    client = start(server)
+    names = ("bytes_received", "messages_received", "events_delivered", "frames_malformed", "frames_unroutable")
+    assert [client.statistic(name) for name in names] == [0] * 5
+    client.do("connect")
+    connection = server.accept()
+    connection.establish()
+    client.do("subscribe", "orders", 0)
+    connection.join("orders")
+    client.wait_for("subscribed")
+    until(client, "messages_received", lambda value: value == 2)
+    bytes_before = client.statistic("bytes_received")
+    message = event("tick", "orders", 1)
+    connection.send_text(message, event("tick", "strangers", 1), "no object", message)
+    until(client, "events_delivered", lambda value: value == 2)
+    assert client.statistic("frames_malformed") == 1
+    assert client.statistic("frames_unroutable") == 1
+    until(client, "messages_received", lambda value: value == 6)
+    assert client.statistic("bytes_received") >= bytes_before + 2 * len(text(message))
+
+
+def test_what_is_sent(server: ScriptedServer, auth: ScriptedServer, start: StartClient) -> None:
+    client = start(server, authorizer=1)
+    client.do("connect")
+    connection = server.accept()
+    connection.establish()
+    client.wait_for_state("connected")
+    bytes_before = client.statistic("bytes_sent")
+    assert bytes_before > 100  # the upgrade: counted before its answer was read
+    assert client.statistic("messages_sent") == 0
+    client.do("subscribe", "private-room", 0)
+    client.do("grant", client.wait_for("request")["request"], "key:signature")
+    connection.join("private-room", auth="key:signature")
+    client.wait_for("subscribed")
+    client.do("trigger", "private-room", "client-tick", "1")
+    connection.read_frame()
+    assert client.statistic("messages_sent") == 2
+    until(client, "bytes_sent", lambda value: value > bytes_before + 100)
+    assert client.statistic("authorizations") == 1
+
+
+def test_client_events_that_wait(server: ScriptedServer, start: StartClient) -> None:
+    client = start(server, authorizer=1)
+    client.do("connect")
+    connection = server.accept()
+    connection.establish()
+    client.do("subscribe", "private-room", 0)
+    client.do("grant", client.wait_for("request")["request"], "key:signature")
+    connection.join("private-room", auth="key:signature")
+    client.wait_for("subscribed")
+    assert client.statistic("outbound_bytes") == 0
+    payload = json.dumps("x" * 9000)
+    # Nobody reads: the buffers of the sockets fill first.
+    while client.statistic("outbound_bytes") < 50_000:
+        client.do("trigger", "private-room", "client-tick", payload)
+    while client.statistic("outbound_bytes") > 0:
+        connection.read_frame()
+    while client.statistic("outbound_bytes") < 50_000:
+        client.do("trigger", "private-room", "client-tick", payload)
+    assert client.statistic("client_events_lost") == 0
+    connection.close()
+    until(client, "client_events_lost", lambda value: value >= 5)
+    assert client.statistic("outbound_bytes") == 0
+
+
+def test_connections(server: ScriptedServer, start: StartClient) -> None:
+    client = start(server)
+    client.do("connect")
+    server.accept().establish()
+    client.wait_for_state("connected")
+    assert [client.statistic(name) for name in ("attempts", "connects", "reconnects", "connections_lost")] == [
+        *(1, 1, 0, 0)
+    ]
+    first = until(client, "connected_ms", lambda value: value > 50)
+    assert client.statistic("connected_total_ms") >= first
+    client.do("disconnect")
+    client.wait_for_state("disconnected")
+    assert client.statistic("connected_ms") == 0
+    total = client.statistic("connected_total_ms")
+    assert total >= first
+    client.do("connect")
+    second = server.accept()
+    second.establish()
+    client.wait_for_state("connected")
+    assert client.statistic("connected_ms") <= client.statistic("connected_total_ms") - total
+    second.close()
+    server.accept().establish("3.3")
+    client.wait_for_state("unavailable")
+    client.wait_for_state("connected")
+    assert [client.statistic(name) for name in ("attempts", "connects", "reconnects", "connections_lost")] == [
+        *(3, 3, 2, 1)
+    ]
+    until(client, "connected_total_ms", lambda value: value > total)
+
+
+def test_attempts_without_a_connection(server: ScriptedServer, start: StartClient) -> None:
+    with refusing_port() as port:
+        client = start(server, ws_host=f"127.0.0.1:{port}")
+        client.do("connect")
+        until(client, "attempts", lambda value: value >= 3)
+        names = ("connects", "reconnects", "connections_lost", "connected_ms", "connected_total_ms")
+        assert [client.statistic(name) for name in names] == [0] * 5
+
+
+def test_pings(server: ScriptedServer, start: StartClient) -> None:
+    client = start(server, pong_timeout_ms=300)
+    client.do("connect")
+    connection = server.accept()
+    connection.establish(activity_timeout=1)
+    client.wait_for_state("connected")
+    names = ("pings_sent", "pongs_missed", "round_trip_us")
+    assert [client.statistic(name) for name in names] == [0, 0, 0]
+    connection.expect({"event": "bird:ping"})
+    pinged = time.monotonic()
+    time.sleep(0.05)  # the round trip that is to be measured
+    connection.send_text({"event": "bird:pong"})
+    trip_us = until(client, "round_trip_us", lambda value: value > 0)
+    assert 40_000 < trip_us < (time.monotonic() - pinged) * 1e6 + 200_000
+    assert [client.statistic(name) for name in names[:2]] == [1, 0]
+    connection.expect({"event": "bird:ping"})
+    client.wait_for_state("unavailable")
+    assert [client.statistic(name) for name in names] == [2, 1, trip_us]
+
+
+def test_authorizations(server: ScriptedServer, auth: ScriptedServer, start: StartClient) -> None:
+    client = start(server, auth_endpoint=f"http://{auth.host}/auth", auth_timeout_ms=300)
+    client.do("connect")
+    server.accept().establish()
+    client.do("subscribe", "private-a", 0)
+    denied = auth.accept()
+    denied.read_post()
+    denied.respond(403)
+    client.wait_for("subscription_error", will_retry=0)
+    assert [client.statistic(name) for name in ("authorizations", "authorization_failures")] == [1, 1]
+    client.do("subscribe", "private-b", 0)
+    silent = auth.accept()
+    silent.read_post()
+    until(client, "authorization_failures", lambda value: value == 2)
+    until(client, "authorizations", lambda value: value == 3)
+
+
+def test_channels(server: ScriptedServer, start: StartClient) -> None:
+    client = start(server)
+    client.do("subscribe", "orders", 0)
+    client.do("subscribe", "news", 0)
+    assert [client.statistic(name) for name in ("channels", "channels_subscribed")] == [2, 0]
+    client.do("connect")
+    connection = server.accept()
+    connection.establish()
+    connection.read_frame()
+    connection.send_text(succeeded("orders"))
+    client.wait_for("subscribed")
+    assert [client.statistic(name) for name in ("channels", "channels_subscribed")] == [2, 1]
+    client.do("unsubscribe", "news")
+    assert [client.statistic(name) for name in ("channels", "channels_subscribed")] == [1, 1]
+
+
+@pytest.mark.c_only("the Python package has a thread that always empties its queue")
+def test_queue(command_edge: CommandEdge, server: ScriptedServer, start: StartClient) -> None:
+    client = start(server)
+    client.do("connect")
+    connection = server.accept()
+    connection.establish()
+    client.do("subscribe", "orders", 0)
+    connection.join("orders")
+    client.wait_for("subscribed")
+    assert [client.statistic(name) for name in ("queue_records", "queue_bytes")] == [0, 0]
+    client.do("pause")
+    connection.send_text(*[event("tick", "orders", number) for number in range(10)])
+    until(client, "queue_records", lambda value: value == 10)
+    assert client.statistic("queue_bytes") > 500
+    client.do("resume")
+    for number in range(10):
+        assert client.wait_for("event")["data"] == str(number)
+    until(client, "queue_bytes", lambda value: value == 0)
+
+
+@pytest.mark.c_only("it reads sources")
+def test_every_field_is_moved_by_a_test() -> None:
+    fields = re.findall(
+        r"uint64_t (\w+);", HEADER.read_text().partition("struct bird_statistics {")[2].partition("}")[0]
+    )
+    here = inspect.getsource(sys.modules[__name__])
+    assert len(fields) > 25
+    for field in fields:
+        source = here
+        if field in ELSEWHERE:
+            source = (HEADER.parents[1] / "Tests/integration" / ELSEWHERE[field]).read_text()
+        assert re.search(rf'"{field}"', source), field
