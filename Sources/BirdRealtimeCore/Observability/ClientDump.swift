@@ -125,7 +125,9 @@ extension Client {
     private var statisticsDump: ObjectWriter {
         var writer = ObjectWriter()
         for child in Mirror(reflecting: statistics).children {
-            if let label = child.label, let value = child.value as? UInt64 { writer.member(label, Int(clamping: value)) }
+            if let label = child.label, let value = child.value as? UInt64 {
+                writer.member(label, Int(clamping: value))
+            }
         }
         return writer
     }

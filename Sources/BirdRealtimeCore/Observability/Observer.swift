@@ -41,7 +41,8 @@ final class Observer {
         case .channelState(let reference, let state):
             let name = Self.name(reference)
             log.write(.verbose, .channel, channel: name, "\(name) is \(state)")
-        case .clientEventLost: log.write(.verbose, .channel, "a client event is lost: its channel is not subscribed now")
+        case .clientEventLost:
+            log.write(.verbose, .channel, "a client event is lost: its channel is not subscribed now")
         case .open, .authorize, .withdraw, .identity, .attemptRefused, .emit: break
         }
     }

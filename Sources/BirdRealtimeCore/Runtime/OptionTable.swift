@@ -212,7 +212,8 @@ extension Option {
         },
         .text(
             "log_areas", .observability, default: "all",
-            accepts: "\"all\", or some of connection, channel, authorization, signin, delivery, network, wire and process, with commas between them",
+            accepts:
+                "\"all\", or some of connection, channel, authorization, signin, delivery, network, wire and process, with commas between them",
             isLive: true,
             "Keeps every log to what is looked into: the areas that entries come from. Verbose wire is an entry for each message."
         ) { options, value in
@@ -243,11 +244,13 @@ extension Option {
         },
         .number(
             "log_file_bytes_max", .observability, unit: "bytes", default: "10485760", 0...1_099_511_627_776,
-            \.log.fileBytesMax, "Keeps a log from filling the disk: a file that would become larger begins anew. 0: no limit."),
+            \.log.fileBytesMax,
+            "Keeps a log from filling the disk: a file that would become larger begins anew. 0: no limit."),
         .number(
             "log_file_age_max_ms", .observability, unit: "ms", default: "86400000", 0...31_536_000_000,
             \.log.fileAgeMaxMs,
-            "A file for each day, or whatever time: an entry that comes this long after a file's first begins a new one. 0: no limit."),
+            "A file for each day, or whatever time: an entry that comes this long after a file's first begins a new one. 0: no limit."
+        ),
         .number(
             "log_files_kept", .observability, unit: "files", default: "7", 1...Int64(RollingFile.keptMax),
             \.log.filesKept, "How far the log goes back: files that are kept, the newest included."),

@@ -376,7 +376,8 @@ final class Reactor: @unchecked Sendable {
 
     private func tellRest() {
         for driver in drivers.values {
-            driver.client.log.write(.verbose, .process, "the reactor has rested while the process forked or began to end")
+            driver.client.log.write(
+                .verbose, .process, "the reactor has rested while the process forked or began to end")
         }
     }
 
