@@ -43,7 +43,7 @@ final class Observer {
             log.write(.verbose, .channel, channel: name, "\(name) is \(state)")
         case .clientEventLost:
             log.write(.verbose, .channel, "a client event is lost: its channel is not subscribed now")
-        case .open, .authorize, .withdraw, .identity, .attemptRefused, .emit: break
+        case .open, .authorize, .withdraw, .identity, .attemptRefused, .emit, .watchlistEntryMalformed: break
         }
     }
 
@@ -73,6 +73,8 @@ final class Observer {
             log.write(.verbose, .channel, channel: name, "\(member.id) left \(name)")
         case .signedIn(let member, _): log.write(.info, .signin, "signed in as \(member.id)")
         case .subscriptionFailed(_, let fault, _), .signinFailed(let fault): diary.note(fault)
+        case .watchlist(let name, let memberIDs):
+            log.write(.verbose, .signin, "\(memberIDs.count) watched members are \(name)")
         case .connectionLost: counters.connectionsLost.add(1)
         case .connectionCount, .channelEvent, .completed: break
         }
@@ -89,6 +91,7 @@ final class Observer {
         let level: LogLevel =
             switch change.current {
             case .failed: .error
+            case .disconnected where change.reason != BIRD_OK: .error
             case .unavailable: .warn
             case .initialized, .connecting, .connected, .disconnected: .info
             }

@@ -218,6 +218,7 @@ package final class Client: @unchecked Sendable {
                 try postLocked(.input(.configure(changed.session)))
             }
             changedOptions = changed
+            log.change(to: changed.log)
         }
     }
 

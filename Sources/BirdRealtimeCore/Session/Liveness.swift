@@ -18,7 +18,7 @@ struct Liveness: Sendable {
     private var hasHeard = false
     private var lastPing = Instant(milliseconds: 0)
     /// Pings in a row without an answer.
-    private var misses = 0
+    private(set) var misses = 0
     /// There is a reason to doubt the connection: by then the last ping must have been answered, and it is the last.
     private var doubtDue: Instant?
     /// The last value that any handshake supplied; it outlives the connection.

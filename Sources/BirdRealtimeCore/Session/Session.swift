@@ -160,6 +160,7 @@ package struct Session: ~Copyable, Sendable {
         switch liveness.check(turn.now) {
         case .nothing: break
         case .ping:
+            if liveness.misses > 0 { turn.note(.pongMissed) }
             turn.note(.pinged)
             send(OutboundMessage.ping(dialect: dialect), &turn)
         case .dead: livenessFailed(&turn)
