@@ -254,7 +254,7 @@ typedef void (*bird_destructor)(void *user_data);
  *   overflow (text, "pause")              For a program that does not keep up: stop reading the socket, which loses nothing while the edge
  *                                         keeps the connection, or drop application events, the oldest or the newest. Without effect in
  *                                         LOOP, which has no queue.
- *   records (int, 163838)                 Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of
+ *   records (int, 229374)                 Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of
  *                                         this version.
  *   log_level (text, live)                What the program itself is told of what the library does, by its log handler or, without one, by
  *                                         log records. Unset: info for a handler, else off.

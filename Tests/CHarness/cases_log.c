@@ -144,6 +144,30 @@ EDGE_CASE(log_levels_and_areas_choose) {
     CHECK(!has_told(" connection connect") && !has_told(" authorization "));
 }
 
+MODE_CASE(log_changes_on_a_living_client) {
+    bird_options *options = logging_options(harness_mode(), "off");
+    CHECK_STATUS(bird_options_set_log(options, take_entry, NULL, NULL), BIRD_OK);
+    world w = world_open_with(harness_mode(), options);
+    world_grant_requests(w.client);
+    world_connect(&w);
+    CHECK_INT(told_length, 0);
+    CHECK_STATUS(bird_client_set(w.client, "log_level", "verbose", NULL), BIRD_OK);
+    CHECK_STATUS(bird_client_set(w.client, "log_areas", "channel", NULL), BIRD_OK);
+    world_join(&w, "presence-room");
+    CHECK(has_told("info channel subscribed to presence-room, with 1 members\n"));
+    CHECK(!has_told(" wire "));
+    CHECK_STATUS(bird_client_set(w.client, "log_file", "/tmp/x", NULL), BIRD_ERR_STATE);
+    size_t length;
+    char dump[65536];
+    CHECK_STATUS(bird_client_dump(w.client, dump, sizeof dump, &length), BIRD_OK);
+    CHECK(strstr(dump, "\"log_areas\":\"channel\"") != NULL && strstr(dump, "\"log_level\":\"verbose\"") != NULL);
+    CHECK_STATUS(bird_client_set(w.client, "log_level", "off", NULL), BIRD_OK);
+    const size_t before = told_length;
+    world_join(&w, "presence-other");
+    CHECK_INT(told_length, before);
+    world_close(&w);
+}
+
 /* ------------------------------------------------------------------------------------------------- the handler ------ */
 
 static struct {

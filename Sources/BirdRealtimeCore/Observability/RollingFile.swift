@@ -17,7 +17,7 @@ final class RollingFile: LogSink, @unchecked Sendable {
 
     static let keptMax = 1_000
     /// Another process may have been stopped with the lock. Whole lines need none; only renames, and a full disk, do.
-    private static let lockMsMax: Int64 = 1_000
+    private static let lockMsMax: Int64 = 5_000
     private static let chunkBytesMax = 65_536
     /// How often the path may lead elsewhere by the time that the lock has been got.
     private static let chasesMax = 16
@@ -27,6 +27,8 @@ final class RollingFile: LogSink, @unchecked Sendable {
     private let settings: Settings
     private var fd: Int32 = -1
     private var isLocked = false
+    /// While the lock cannot be got there is no wait.
+    private var lockMs = lockMsMax
 
     /// A fault names the option.
     init(_ settings: Settings) throws(Fault) {
@@ -81,11 +83,15 @@ final class RollingFile: LogSink, @unchecked Sendable {
     }
 
     private func lock() {
-        let end = System.now() + Self.lockMsMax
+        let end = System.now() + lockMs
         while flock(fd, LOCK_EX | LOCK_NB) != 0 {
-            guard errno == EWOULDBLOCK || errno == EINTR, System.now() < end else { return }
-            poll(nil, 0, 2)
+            guard errno == EWOULDBLOCK || errno == EINTR, System.now() < end else {
+                lockMs = 0
+                return
+            }
+            poll(nil, 0, 1)
         }
+        lockMs = Self.lockMsMax
         isLocked = true
     }
 
