@@ -161,10 +161,14 @@ package struct Session: ~Copyable, Sendable {
         case .nothing: break
         case .ping:
             if liveness.misses > 0 { turn.note(.pongMissed) }
-            turn.note(.pinged)
-            send(OutboundMessage.ping(dialect: dialect), &turn)
+            ping(&turn)
         case .dead: livenessFailed(&turn)
         }
+    }
+
+    mutating func ping(_ turn: inout Turn) {
+        turn.note(.pinged)
+        send(OutboundMessage.ping(dialect: dialect), &turn)
     }
 
     private mutating func timer(_ turn: inout Turn) {

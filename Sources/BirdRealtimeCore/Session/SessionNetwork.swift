@@ -67,7 +67,7 @@ extension Session {
         network.lastCheck = turn.now
         network.checkDue = nil
         if liveness.checkNow(turn.now, withinMs: Self.networkPongTimeoutMs) {
-            send(OutboundMessage.ping(dialect: dialect), &turn)
+            ping(&turn)
         }
     }
 
