@@ -27,7 +27,6 @@ struct Backoff: Sendable {
     /// What a plan follows. The program may change it.
     private struct Rules: Equatable, Sendable {
         var wait: Wait
-        var attemptsMax: Int
         var hasFlapGuard: Bool
 
         init(_ configuration: SessionConfiguration) {
@@ -37,7 +36,6 @@ struct Backoff: Sendable {
                 case .fixed: .fixed(configuration.reconnectDelayMs)
                 case .staged: .staged(configuration.reconnectStages)
                 }
-            attemptsMax = configuration.reconnectAttemptsMax
             hasFlapGuard = configuration.hasFlapGuard
         }
     }
@@ -49,6 +47,7 @@ struct Backoff: Sendable {
     /// Connections in a row that lasted less than `shortLifeMs`.
     private(set) var shortLives = 0
     private var rules: Rules
+    private var attemptsMax: Int
 
     static let shortLifeMs: Int64 = 5_000
     private static let overCapacityFloorMs: Int64 = 1_000
@@ -58,17 +57,19 @@ struct Backoff: Sendable {
 
     init(_ configuration: SessionConfiguration) {
         rules = Rules(configuration)
+        attemptsMax = configuration.reconnectAttemptsMax
     }
 
     /// False: what is planned is as before.
     mutating func configure(_ configuration: SessionConfiguration) -> Bool {
+        attemptsMax = configuration.reconnectAttemptsMax
         let changed = Rules(configuration)
         defer { rules = changed }
         return rules != changed
     }
 
     /// As many planned attempts as the program wants were in vain.
-    var isExhausted: Bool { rules.attemptsMax > 0 && attempts >= rules.attemptsMax }
+    var isExhausted: Bool { attemptsMax > 0 && attempts >= attemptsMax }
 
     mutating func attemptBegan() {
         attempts += 1

@@ -149,7 +149,10 @@ package struct Session: ~Copyable, Sendable {
     /// What else is different holds from its next use on.
     private mutating func configure(_ changed: SessionConfiguration, _ turn: inout Turn) {
         configuration = changed
-        if backoff.configure(changed) {
+        let followsOtherRules = backoff.configure(changed)
+        if let planned, backoff.isExhausted {
+            giveUp(after: planned.cause, &turn)
+        } else if followsOtherRules {
             planAnew(&turn)
         }
         liveness.configure(changed, dialect, turn.now)

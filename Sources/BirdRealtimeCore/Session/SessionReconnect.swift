@@ -42,13 +42,8 @@ extension Session {
 
     /// The rules are other ones: the plan is made anew, as if they had held when what came before it ended.
     mutating func planAnew(_ turn: inout Turn) {
-        guard var plan = planned else { return }
-        guard !backoff.isExhausted else {
-            giveUp(after: plan.cause, &turn)
-            return
-        }
+        guard var plan = planned, let band = plan.band else { return }
         if case .asked = plan.permission { return }
-        guard let band = plan.band else { return }
         plan.due = max(plan.since + backoff.delayMs(band, &turn.random), turn.now)
         planned = plan
         tellPlan("the options of reconnects were changed", delayMs: plan.due - turn.now, &turn)

@@ -78,6 +78,7 @@ import Testing
             $0.reconnectStages = stages
             $0.backoffBaseMs = 5
             $0.backoffMaxMs = 5
+            $0.reconnectAttemptsMax = 100
         }
         driver.configure { _ in }
         #expect(driver.take() == [])
