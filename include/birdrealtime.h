@@ -231,7 +231,7 @@ typedef void (*bird_destructor)(void *user_data);
  *                                         this, and each failed attempt doubles it. Authorizers that fail are asked again in the same way.
  *   backoff_max_ms (int, 30000, live)     The longest wait that is drawn: how soon clients are back after a long outage.
  *   reconnect_delay_ms (int, 3000, live)  The wait of reconnect fixed.
- *   reconnect_stages (text, "5x3000,5x9000,5x15000", live)The waits of reconnect staged, for people who wait in front of a screen: soon at
+ *   reconnect_stages (text, "5x3000,5x9000,5x15000", live) The waits of reconnect staged, for people who wait in front of a screen: soon at
  *                                         first, then patient. After the last stage the schedule begins again.
  *   reconnect_attempts_max (int, 0, live) For programs that would rather ask their user: attempts in a row, made or refused, that are in
  *                                         vain before the client gives up until it is told to connect. 0: never.

@@ -69,6 +69,8 @@ final class Script {
         switch command {
         case "connect": bird.connect()
         case "disconnect": bird.disconnect()
+        case "retry_now": bird.retryNow()
+        case "configure": try bird.set(words[0], words[1])
         case "close": try bird.close(timeout: seconds(words[0]))
         case "flush": try bird.flush(timeout: seconds(words[0]))
         case "destroy": end()

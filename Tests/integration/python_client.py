@@ -297,6 +297,12 @@ class Script:
     def unbind(self, number: str) -> None:
         self.bindings.pop(number)()
 
+    def unbind_event(self, name: str, event: str) -> None:
+        self.channels[name].unbind(event)
+
+    def unbind_all(self, name: str) -> None:
+        self.channels[name].unbind()
+
     def iterate(self, name: str, count: str) -> None:
         source = self.bird if name == "*" else self.channels[name]
         events = source.events()  # holds what comes before the thread is there

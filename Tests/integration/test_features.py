@@ -23,7 +23,7 @@ from features import DOCUMENT, HEADINGS, OURS, table
 from paths import CLIENT_SCRIPT, PYTHON_CLIENT, SWIFT_PROGRAMS
 from proxies import SocksProxy
 from script_client import ScriptClient
-from scripted_server import PING, PONG, Connection, ScriptedServer, event, frame, text
+from scripted_server import PING, PONG, Connection, ScriptedServer, event, frame, refusing_port, text
 
 from bird_realtime.edge.signing import auth_string, channel_string, signin_string
 from bird_realtime.testing import App, EdgeConfig, EdgeServer
@@ -94,7 +94,7 @@ def one_edge() -> Iterator[EdgeServer]:
 def edge(one_edge: EdgeServer, clients: ExitStack) -> EdgeServer:
     """As it was at the start, and without connections; clients end before the test of the next one begins."""
     one_edge.clear_faults()
-    one_edge.update_app(connection_count_events=False)
+    one_edge.update_app(connection_count_events=False, watchlist_events=False)
     one_edge.clear_cache()
     one_edge.wait_for_connections(0)
     return one_edge
@@ -266,6 +266,53 @@ def test_may_reconnect(on: str, edge: EdgeServer, join: Start) -> None:
     assert client.wait_for("connecting_in", delay_ms=30)
     client.wait_for_state("connected")
     assert client.statistic("attempts_refused") == 1
+
+
+def test_reconnect_policies(on: str, edge: EdgeServer, join: Start) -> None:
+    for policy, waits in (
+        ({"reconnect": "fixed", "reconnect_delay_ms": 25}, [25, 25, 25, 25]),
+        ({"reconnect": "staged", "reconnect_stages": "2x10,1x40"}, [10, 10, 40, 10]),
+    ):
+        client = join(**policy)
+        edge.fail_http("upgrade", status=503, times=len(waits) - 1)
+        edge.drop_connections(edge.connections()[-1].connection_id)
+        client.wait_for_state("unavailable")
+        client.wait_for_state("connected")
+        assert [record["delay_ms"] for record in client.all("connecting_in")] == waits
+
+
+def test_gives_up(on: str, start: Start) -> None:
+    with refusing_port() as port:
+        client = start(f"127.0.0.1:{port}", reconnect_attempts_max=2)
+        client.do("connect")
+        assert client.wait_for_state("disconnected")["reason_text"].startswith("gave up")
+        assert client.statistic("attempts") == 3  # that of connect(), and two more
+
+
+def test_retry_now(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join(reconnect="fixed", reconnect_delay_ms=86_400_000)
+    edge.drop_connections()
+    client.wait_for_state("unavailable")
+    client.do("retry_now")
+    client.wait_for_state("connected")
+
+
+def test_options_change_on_a_living_client(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join(reconnect="fixed", reconnect_delay_ms=86_400_000)
+    edge.drop_connections()
+    client.wait_for_state("unavailable")
+    client.do("configure", "reconnect_delay_ms", 10)
+    client.wait_for_state("connected")
+    refused = client.call("configure", "ws_host", "localhost")
+    assert (refused["status"], refused["field"]) == ("BIRD_ERR_STATE", "ws_host")
+
+
+def test_several_pongs_may_be_missed(on: str, server: ScriptedServer, connect: Start) -> None:
+    client = connect(server, activity_timeout_ms=100, pong_timeout_ms=100, pong_misses_max=2)
+    connection = established(server)
+    for _ in range(2):
+        connection.expect({"event": "bird:ping"})
+    client.wait_for_state("unavailable")
 
 
 def test_a_dead_connection_is_noticed(on: str, server: ScriptedServer, connect: Start) -> None:
@@ -546,6 +593,27 @@ def test_payloads_keep_their_bytes(on: str, edge: EdgeServer, join: Start) -> No
         assert client.wait_for("event", event="raw")["data"] == written
 
 
+def test_pusher_dialect(on: str, server: ScriptedServer, connect: Start) -> None:
+    client = connect(server, dialect="pusher")
+    client.do("subscribe", "orders", 0)
+    connection = server.accept()
+    connection.upgrade()
+    connection.send_text(
+        {"event": "pusher:connection_established", "data": '{"socket_id":"4242.1357","activity_timeout":120}'}
+    )
+    assert client.wait_for_state("connected")["connection_id"] == "4242.1357"
+    asked = connection.read_frame().json
+    assert (asked["event"], asked["data"]["channel"]) == ("pusher:subscribe", "orders")
+    connection.send_text(
+        event("pusher_internal:subscription_succeeded", "orders", {}),
+        event("pusher_internal:subscription_count", "orders", {"subscription_count": 5}),
+        event("moved", "orders", 1),
+    )
+    client.wait_for("subscribed", channel="orders")
+    assert payload(client.wait_for("connection_count")) == {"subscription_count": 5}
+    client.wait_for("event", event="moved")
+
+
 # -------------------------------------------------------------------------------------- authorization and signin ----
 
 
@@ -666,6 +734,19 @@ def test_signin_without_a_connection(on: str, edge: EdgeServer, join: Start) -> 
     assert told["status"] == "BIRD_ERR_STATE"
 
 
+def test_watchlist(on: str, edge: EdgeServer, join: Start) -> None:
+    edge.update_app(watchlist_events=True)
+    edge.set_watchlist("m_7", ["m_8"])
+    client = join()
+    client.do("signin", 1, 0)
+    assert payload(client.wait_for("watchlist", event="offline")) == ["m_8"]
+    other = join(header__authorization="Bearer m_8")
+    other.do("signin", 1, 0)
+    assert payload(client.wait_for("watchlist", event="online")) == ["m_8"]
+    other.do("disconnect")
+    assert payload(client.wait_for("watchlist", event="offline")) == ["m_8"]
+
+
 # ---------------------------------------------------------------------------------------- handlers and delivery ----
 
 
@@ -697,6 +778,30 @@ def test_unbind(on: str, edge: EdgeServer, join: Start) -> None:
         assert calls == list(range(removed, 3))
         if removed < 3:
             client.do("unbind", removed)
+
+
+def test_unbind_by_event_and_all(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join()
+    subscribe(client, "orders")
+    for number, where in enumerate(("orders moved", "orders moved", "orders other", "orders")):
+        client.do("bind", number, *where.split())
+    for left, remove in (([0, 1, 2, 3], ("unbind_event", "moved")), ([2, 3], ("unbind_all",)), ([], ())):
+        before = len(client.all("bound"))
+        edge.publish("moved", ["orders"], 1)
+        edge.publish("other", ["orders"], 1)
+        edge.publish("end", ["orders"], 1)
+        client.wait_for("event", event="end")
+        calls = [record["binding"] for record in client.all("bound")[before:] if record["event"] != "end"]
+        assert sorted(set(calls)) == left
+        if remove:
+            client.do(remove[0], "orders", *remove[1:])
+
+
+def test_a_late_handler_hears_how_it_stands(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join()
+    subscribe(client, "orders")
+    client.do("bind", 0, "orders", "bird:subscription_succeeded")
+    client.wait_for("bound", binding=0, event="bird:subscription_succeeded")
 
 
 def test_iteration(on: str, edge: EdgeServer, join: Start) -> None:

@@ -12,7 +12,7 @@
  *   network HINT                         1 up, 2 down, 3 resumed
  *   pause | resume                       stops and goes on consuming; in the pool the next handler waits
  *   bind NUMBER CHANNEL [EVENT]          "*": on the client; no event: every one. Each call is printed as {"record": "bound", ...}
- *   unbind NUMBER
+ *   unbind NUMBER | unbind_event CHANNEL EVENT | unbind_all CHANNEL
  *   watch                                an observer of the watchlist, whose calls are printed as {"record": "watched", ...}
  *   channel_state CHANNEL | roster CHANNEL | state | member | statistics | dump
  *   fork                                 what calls on the client give in a child of the process
@@ -362,6 +362,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return tell_channel_state(first);
     } else if (strcmp(command, "roster") == 0) {
         return tell_roster(first);
+    } else if (strcmp(command, "unbind_all") == 0) {
+        return bird_channel_unbind_all(channel_named(first));
     } else if (strcmp(command, "unbind") == 0) {
         return bird_client_unbind(client, *binding_numbered(first));
     } else if (rest == NULL) {
@@ -370,6 +372,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return bird_client_set(client, first, rest, error);
     } else if (strcmp(command, "crowd") == 0) {
         return gather(atoi(first), rest, error);
+    } else if (strcmp(command, "unbind_event") == 0) {
+        return bird_channel_unbind_event(channel_named(first), rest);
     } else if (strcmp(command, "bind") == 0) {
         return bind(first, rest, error);
     } else if (strcmp(command, "wait") == 0) {
