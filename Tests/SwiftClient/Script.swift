@@ -37,6 +37,12 @@ final class Script {
                 "data": JSONValue(data?.text ?? ""),
             ])
         }
+        for status in ["online", "offline"] {
+            bird.member.watchlist.bind(status) { ids in
+                let ids = JSONValue(ids.map { JSONValue($0) })
+                say(["record": "watchlist", "event": JSONValue(status), "data": JSONValue(ids.text)])
+            }
+        }
         for (record, event) in [
             ("subscribed", BirdProtocol.Event.subscriptionSucceeded),
             ("subscription_error", BirdProtocol.Event.subscriptionError),
@@ -95,6 +101,8 @@ final class Script {
         case "signin": signin(bird, tag: words[0], refresh: words[1] != "0")
         case "bind": bind(bird, number: words[0], channel: words[1], event: words.count > 2 ? words[2] : nil)
         case "unbind": bindings.removeValue(forKey: Int(words[0]) ?? 0).map { bird.unbind($0) }
+        case "unbind_event": bird.subscribe(words[0]).unbind(words[1])
+        case "unbind_all": bird.subscribe(words[0]).unbindAll()
         case "iterate": iterate(bird, channel: words[0], count: Int(words[1]) ?? 0)
         case "grant":
             answer(words[0], .grant(auth: words[1], memberData: words.count > 2 ? words[2] : nil, sharedSecret: nil))

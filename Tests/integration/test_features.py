@@ -297,6 +297,14 @@ def test_retry_now(on: str, edge: EdgeServer, join: Start) -> None:
     client.wait_for_state("connected")
 
 
+def test_network_hint(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join(reconnect="fixed", reconnect_delay_ms=86_400_000, network_watch=0)
+    edge.drop_connections()
+    client.wait_for_state("unavailable")
+    client.do("network", 1)
+    client.wait_for_state("connected")
+
+
 def test_options_change_on_a_living_client(on: str, edge: EdgeServer, join: Start) -> None:
     client = join(reconnect="fixed", reconnect_delay_ms=86_400_000)
     edge.drop_connections()
