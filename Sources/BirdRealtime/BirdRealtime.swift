@@ -103,6 +103,10 @@ public final class BirdRealtime: Sendable {
     /// Counters since the client was made, and gauges of this moment.
     public var statistics: Statistics { Statistics((try? client.get())?.statistics ?? bird_statistics()) }
 
+    /// All that a bug report should say of the client, as an object: versions, the options set, state, latest changes and errors,
+    /// connection, plan, channels, statistics. Secrets and the values of headers are "***". Waits for nothing.
+    public var dump: JSONValue { ((try? client.get())?.dump).flatMap { JSONValue(json: $0) } ?? .null }
+
     // MARK: Channels
 
     /// The channel of this name, subscribed now and on each later connection; the same object as long as it is not unsubscribed.

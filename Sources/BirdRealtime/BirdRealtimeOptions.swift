@@ -53,6 +53,8 @@ public struct BirdRealtimeOptions: Sendable {
     public var overflow: Overflow
     /// What the server speaks.
     public var dialect: Dialect
+    /// What is logged, and where it goes.
+    public var log: LogOptions
     /// Further options by their keys, which docs/options.md lists: `["flap_guard": "0"]`. Times are milliseconds there. They are set
     /// before the others. How records are delivered ("delivery", "records") is not a choice here.
     public var settings: [String: String]
@@ -65,7 +67,7 @@ public struct BirdRealtimeOptions: Sendable {
         preset: Preset? = nil, reconnect: ReconnectPolicy? = nil, reconnectAttemptsMax: Int? = nil,
         mayReconnect: ReconnectDecider? = nil, keepAlive: KeepAlive = KeepAlive(), networkWatch: Bool = true,
         caFile: String? = nil, proxy: String? = nil, overflow: Overflow = .pause, dialect: Dialect = .bird,
-        settings: [String: String] = [:]
+        log: LogOptions = LogOptions(), settings: [String: String] = [:]
     ) {
         self.appKey = appKey
         self.region = region
@@ -90,6 +92,7 @@ public struct BirdRealtimeOptions: Sendable {
         self.proxy = proxy
         self.overflow = overflow
         self.dialect = dialect
+        self.log = log
         self.settings = settings
     }
 
@@ -102,6 +105,7 @@ public struct BirdRealtimeOptions: Sendable {
         core.asksMemberAuthorizer = memberAuthorizer != nil
         core.asksForHeaders = headerProvider != nil
         core.session.asksBeforeReconnect = mayReconnect != nil
+        core.log.handler = log.handler.map { BirdRealtimeCore.LogHandler($0) }
         core.delivery = .queue
         core.queue = queue
         core.records = ClientOptions.everyRecordKind
@@ -128,6 +132,7 @@ public struct BirdRealtimeOptions: Sendable {
         core.add("proxy", proxy)
         if overflow != .pause { core.add("overflow", overflow.rawValue) }
         if dialect != .bird { core.add("dialect", dialect.rawValue) }
+        log.add(to: &core)
         return core
     }
 }

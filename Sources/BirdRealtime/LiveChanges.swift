@@ -8,6 +8,11 @@ extension BirdRealtime {
         attempt { (client) throws(Fault) in try client.retryNow() }
     }
 
+    /// Says what the host knows of its network, better or sooner than the option `networkWatch`. No effect where it changes nothing.
+    public func networkHint(_ hint: NetworkHint) {
+        attempt { (client) throws(Fault) in try client.networkHint(hint.core) }
+    }
+
     /// From the attempt on that is planned, which is planned anew.
     ///
     /// - Parameter attemptsMax: failed attempts in a row after which the client gives up; 0: never, nil: as it was.
@@ -39,5 +44,23 @@ extension BirdRealtime {
 
     private func change(_ settings: Settings) throws {
         try perform { (client) throws(Fault) in try settings.apply(to: client) }
+    }
+}
+
+/// What a host knows of its network.
+public enum NetworkHint: Sendable, CaseIterable {
+    /// There is one (again): the planned attempt begins now.
+    case up
+    /// It has gone, or is another one now: a connection is looked after.
+    case down
+    /// The machine was suspended and goes on: both.
+    case resumed
+
+    var core: BirdRealtimeCore.NetworkHint {
+        switch self {
+        case .up: .up
+        case .down: .down
+        case .resumed: .resumed
+        }
     }
 }

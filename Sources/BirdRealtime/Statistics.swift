@@ -1,4 +1,5 @@
 import CBirdRealtimeABI
+public import Foundation
 
 /// Counters since the client was made, and gauges.
 public struct Statistics: Sendable, Hashable {
@@ -32,6 +33,31 @@ public struct Statistics: Sendable, Hashable {
     public let eventsDropped: UInt64
     /// Entries of watchlist messages that are none, or messages without any.
     public let watchlistEntriesMalformed: UInt64
+    /// Handshakes but the first.
+    public let reconnects: UInt64
+    /// Connections that ended without the program's doing, and were not refused.
+    public let connectionsLost: UInt64
+    /// Authorizations that were refused, unusable, or not answered in time.
+    public let authorizationFailures: UInt64
+    public let pingsSent: UInt64
+    /// Pings that were not answered in time.
+    public let pongsMissed: UInt64
+    /// Gauge: seconds from the last ping to its pong; nil: none yet.
+    public let roundTrip: TimeInterval?
+    /// Gauge: seconds that the present connection has lasted.
+    public let connectedTime: TimeInterval
+    /// Seconds that all of them have lasted.
+    public let connectedTimeTotal: TimeInterval
+    /// Gauge: bytes of client events not yet written.
+    public let outboundBytes: UInt64
+    /// Gauge: channels wanted, that of the member left out.
+    public let channels: UInt64
+    /// Gauge: those of them that are subscribed.
+    public let channelsSubscribed: UInt64
+    /// Log entries that a sink had no room for.
+    public let logEntriesDropped: UInt64
+    /// Changes of the network that concerned the client, hints and suspends included.
+    public let networkChanges: UInt64
 
     init(_ core: bird_statistics) {
         bytesReceived = core.bytes_received
@@ -51,5 +77,18 @@ public struct Statistics: Sendable, Hashable {
         attemptsRefused = core.attempts_refused
         eventsDropped = core.events_dropped
         watchlistEntriesMalformed = core.watchlist_entries_malformed
+        networkChanges = core.network_changes
+        reconnects = core.reconnects
+        connectionsLost = core.connections_lost
+        authorizationFailures = core.authorization_failures
+        pingsSent = core.pings_sent
+        pongsMissed = core.pongs_missed
+        roundTrip = core.round_trip_us == 0 ? nil : TimeInterval(core.round_trip_us) / 1_000_000
+        connectedTime = TimeInterval(core.connected_ms) / 1_000
+        connectedTimeTotal = TimeInterval(core.connected_total_ms) / 1_000
+        outboundBytes = core.outbound_bytes
+        channels = core.channels
+        channelsSubscribed = core.channels_subscribed
+        logEntriesDropped = core.log_entries_dropped
     }
 }

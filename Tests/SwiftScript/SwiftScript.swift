@@ -11,7 +11,7 @@ import Synchronization
 ///
 ///     subscribe CHANNEL | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin | member
 ///     connect | disconnect | close | release | state | statistics | roster CHANNEL
-///     flush | retry | policy jitter|fixed|staged [SECONDS [ATTEMPTS_MAX]] | keep SECONDS PONG_SECONDS | set KEY VALUE
+///     flush | hint up|down|resumed | retry | policy jitter|fixed|staged [SECONDS [ATTEMPTS_MAX]] | keep SECONDS PONG_SECONDS | set KEY VALUE
 ///     bind CHANNEL|* EVENT | unbind CHANNEL|* EVENT | unbind_last | unbind_all CHANNEL|*       "*" is the client
 ///     watch | watched                                    binds to the watchlist, says who is there
 ///     stream CHANNEL|* | drop CHANNEL|*                  makes a sequence of events (of the client: "*"), lets go of it
@@ -156,6 +156,7 @@ private final class Script {
         case "flush":
             try? bird.flush(timeout: 30)
             say("flushed")
+        case "hint": bird.networkHint(first == "up" ? .up : first == "down" ? .down : .resumed)
         case "retry": bird.retryNow()
         case "policy":
             change { try bird.setReconnect(policy(words), attemptsMax: words.count > 3 ? Int(words[3]) : nil) }

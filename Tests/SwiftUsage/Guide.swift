@@ -60,6 +60,13 @@ private func settings(_ session: Session) {
     options.reconnectAttemptsMax = 100
     options.mayReconnect = { attempt in attempt.cause.code == 4100 ? .after(60) : .now }
     options.keepAlive = KeepAlive(activityTimeout: 20, pongTimeout: 10, pongMissesMax: 2)
+
+    options.log = LogOptions(
+        handler: { entry in
+            if entry.level == .error { print(entry.date, entry.message) }
+        },
+        console: .warn,
+        file: LogFile(path: "/var/log/orders.log", filesKept: 7))
 }
 
 private func member(_ bird: BirdRealtime) async throws {
@@ -92,4 +99,8 @@ private func connection(_ bird: BirdRealtime) throws {
     try bird.setReconnect(.fixed(delay: 10), attemptsMax: 0)
     try bird.setKeepAlive(.init(activityTimeout: 60))
     bird.retryNow()
+    bird.networkHint(.up)
+
+    print(bird.statistics.reconnects, bird.statistics.eventsDropped)
+    print(bird.dump)
 }

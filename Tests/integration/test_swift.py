@@ -128,6 +128,18 @@ def test_policies_are_values_that_may_be_changed(edge: EdgeServer, run: RunSwift
     script.wait_for("not changed: .*no_such_option.*")
 
 
+def test_hints_about_the_network(edge: EdgeServer, run: RunSwift) -> None:
+    script = run("reconnect=fixed", "reconnect_delay_ms=600000", "flap_guard=0", "network_watch=0")
+    for hint in ("up", "resumed"):
+        script.wait_for("state connecting connected")
+        script.write("hint down")  # has it look after the connection
+        edge.wait_for_received("bird:ping", 1 if hint == "up" else 2)
+        edge.drop_connections()
+        script.wait_for("connecting in 1 600.0 fixed")
+        script.write(f"hint {hint}")
+    script.wait_for("state connecting connected")
+
+
 def test_the_keep_alive_may_be_changed(edge: EdgeServer, run: RunSwift) -> None:
     script = run()
     script.wait_for("state connecting connected")

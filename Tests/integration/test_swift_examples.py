@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -107,6 +108,38 @@ def test_watchlist(edge: EdgeServer, run: Run) -> None:
     assert {example.wait_for("online: m_7|signed in again")[0] for _ in range(2)} == {"online: m_7", "signed in again"}
     example.end_input()
     example.wait_for("still online: m_7")
+    assert example.wait() == 0
+
+
+def test_rolling_log(edge: EdgeServer, run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "bird.log"
+    example = run("rolling-log", str(log), "orders")
+    edge.wait_for_subscription("orders")
+    edge.drop_connections()
+    example.wait_for("warn: unavailable: .*")
+    edge.wait_for_subscription("orders")
+    edge.close_connections(4001, "App does not exist")
+    example.wait_for("error: failed: App does not exist")
+    assert example.wait() == 0
+    assert not [line for line in example.lines if line.startswith(("info", "verbose"))]
+    told = log.read_text()
+    assert "info channel: subscribed to orders again" in told
+    assert "verbose wire: sends bird:subscribe, " in told
+
+
+def test_statistics(edge: EdgeServer, run: Run) -> None:
+    example = run("statistics", "orders")
+    edge.wait_for_subscription("orders")
+    edge.publish("moved", ["orders"], 1)
+    line = ""
+    while line != "1 of 1 channels, 1 events in 3 messages, 0 reconnects, 0 dropped":  # it tells what is in so far
+        example.write("")
+        line = example.wait_for(".*dropped")[0]
+    example.write("dump")
+    report = json.loads(example.wait_for(r"\{.*\}")[0])
+    assert report["channels"] == [{"name": "orders", "state": "subscribed"}]
+    assert report["client"]["state"] == "connected"
+    example.end_input()
     assert example.wait() == 0
 
 

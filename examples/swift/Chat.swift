@@ -8,6 +8,7 @@ import Foundation
 ///     swift-example chat APP_KEY EDGE AUTH_ENDPOINT MEMBER_AUTH_ENDPOINT TOKEN
 ///
 /// The endpoints learn who asks from the header "Authorization: Bearer TOKEN"; a local edge takes a member id as the token.
+@MainActor
 func chat(_ arguments: [String]) async {
     var options = options(arguments)
     options.authEndpoint = URL(string: arguments[2])

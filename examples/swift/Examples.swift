@@ -8,17 +8,20 @@ import Foundation
 /// EDGE is a region (us1, eu1), or host:port of a local edge.
 @main
 struct Examples {
-    private typealias Example = @Sendable (_ arguments: [String]) async throws -> Void
+    private typealias Example = @MainActor @Sendable (_ arguments: [String]) async throws -> Void
 
     /// With what follows APP_KEY and EDGE.
     private static let all: [String: (arguments: [String], run: Example)] = [
         "chat": (["AUTH_ENDPOINT", "MEMBER_AUTH_ENDPOINT", "TOKEN"], chat),
         "watchlist": (["MEMBER_AUTH_ENDPOINT", "MEMBER_ID"], watchlist),
         "headers": (["AUTH_ENDPOINT", "TOKEN_FILE", "CHANNEL"], headers),
+        "encrypted": (["AUTH_ENDPOINT", "CHANNEL"], encrypted),
+        "rolling-log": (["FILE", "CHANNEL"], rollingLog),
+        "statistics": (["CHANNEL"], statistics),
         "staged": (["DELAY", "LONG_DELAY", "ATTEMPTS_MAX"], staged),
     ]
 
-    static func main() async throws {
+    @MainActor static func main() async throws {
         let words = CommandLine.arguments.dropFirst()
         guard let name = words.first, let example = all[name], words.count == 3 + example.arguments.count else {
             for (name, example) in all.sorted(by: { $0.key < $1.key }) {
@@ -39,7 +42,7 @@ func options(_ arguments: [String]) -> BirdRealtimeOptions {
 }
 
 /// A client that tells how it is connected, and goes on as long as somebody holds it. Its handlers run on the main queue, which is
-/// free while `main` awaits.
+/// free while the examples, on the main actor, wait for something: until then they bind handlers that miss nothing.
 func client(_ options: BirdRealtimeOptions) -> BirdRealtime {
     let bird = BirdRealtime(options: options)
     if let error = bird.configurationError {
@@ -52,6 +55,7 @@ func client(_ options: BirdRealtimeOptions) -> BirdRealtime {
 }
 
 /// Returns when nothing will come any more.
+@MainActor
 func refusal(of bird: BirdRealtime) async {
     let (life, end) = AsyncStream.makeStream(of: Void.self)
     bird.onConnectionStateChange { _, current in

@@ -5,6 +5,7 @@ import Foundation
 /// into the file, which is read whenever a header is needed.
 ///
 ///     swift-example headers APP_KEY EDGE AUTH_ENDPOINT TOKEN_FILE CHANNEL
+@MainActor
 func headers(_ arguments: [String]) async throws {
     var options = options(arguments)
     options.authEndpoint = URL(string: arguments[2])

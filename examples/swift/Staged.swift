@@ -8,6 +8,7 @@ import Foundation
 /// Delays are seconds: one attempt is made at the first distance, five at the second, and so on; a program would take what `.staged()`
 /// has (5 × 3 s, 5 × 9 s, 5 × 15 s). With ATTEMPTS_MAX 0 it never gives up. Enter tries now, whatever the schedule says, also after it has
 /// given up; the end of the input ends it.
+@MainActor
 func staged(_ arguments: [String]) async throws {
     var options = options(arguments)
     options.preset = .staged  // pings after 20 s, two of which may be missed

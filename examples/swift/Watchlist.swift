@@ -8,6 +8,7 @@ import Foundation
 ///     swift-example watchlist APP_KEY EDGE MEMBER_AUTH_ENDPOINT MEMBER_ID
 ///
 /// MEMBER_AUTH_ENDPOINT gets MEMBER_ID as a bearer token, as the local edge takes it; a real backend gets a session token.
+@MainActor
 func watchlist(_ arguments: [String]) async throws {
     var options = options(arguments)
     options.memberAuthEndpoint = URL(string: arguments[2])
