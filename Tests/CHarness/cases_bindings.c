@@ -241,6 +241,27 @@ MODE_CASE(handlers_are_unbound_all_at_once) {
     world_close(&w);
 }
 
+/* BND-09 */
+MODE_CASE(handlers_of_before_do_not_come_back) {
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    bird_channel *orders = world_join(&w, "orders");
+    bind_channel(orders, "tick", "before");
+    bind_channel(orders, "tick", "before too");
+    CHECK_STATUS(bird_channel_unbind_all(orders), BIRD_OK);
+    CHECK_STATUS(bird_channel_unsubscribe(orders), BIRD_OK);
+    bird_channel_release(orders);
+    orders = world_join(&w, "orders");
+    bind_channel(orders, "tick", "after");
+    world_settle(&w);
+    UNTIL(&w, journal_count() == 2);
+    journal_clear();
+    world_emit_event(&w, "orders", "tick", "1");
+    UNTIL(&w, journal_count() == 1);
+    CHECK_TEXT(journal_text(), "after");
+    world_close(&w);
+}
+
 static void unbind_everything(const bird_record *record, void *user_data) {
     CHECK_STATUS(bird_channel_unbind_all(record->channel), BIRD_OK);
     CHECK_STATUS(bird_client_unbind_all(record->client), BIRD_OK);

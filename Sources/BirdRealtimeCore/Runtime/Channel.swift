@@ -106,7 +106,11 @@ package final class Channel: @unchecked Sendable {
 
     // MARK: What was delivered (the client's lock is held)
 
-    func takeUp(_ content: RecordContent) { standing = content }
+    func takeUp(_ content: RecordContent) {
+        standing = content
+        // What has happened once does not happen again, and the channel does not keep itself alive.
+        standing?.change = nil
+    }
 
     /// The program asks anew.
     func forgetFailure() {

@@ -74,6 +74,10 @@ enum Payload {
         return members
     }
 
+    static func hasConnectionCount(_ data: InboundMessage.Data, _ dialect: Dialect) -> Bool {
+        json(data)?[dialect.connectionCountKey]?.numberText.flatMap { UInt64($0) } != nil
+    }
+
     /// The entries of a watchlist frame (Bird protocol 12), nil for one that is none. Ids that are neither strings nor numbers are left out.
     static func watchlist(_ data: InboundMessage.Data, _ dialect: Dialect) -> [(name: String, ids: [String])?] {
         guard let events = json(data)?["events"], events.kind == .array else { return [nil] }

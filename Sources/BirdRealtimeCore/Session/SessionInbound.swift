@@ -55,6 +55,7 @@ extension Session {
         case dialect.internalMemberRemoved where kind == .presence:
             memberRemoved(slot, message.data, &turn)
         case dialect.internalConnectionCount:
+            guard Payload.hasConnectionCount(message.data, dialect) else { return }
             turn.emit(.connectionCount(channels[slot].reference, message.data))
         case _ where message.event.utf8.starts(with: dialect.internalPrefix.utf8):
             break

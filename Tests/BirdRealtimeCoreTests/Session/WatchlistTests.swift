@@ -167,7 +167,23 @@ import Testing
         }
     }
 
-    @Test("13: counts are told on every kind of channel but the member channel")
+    @Test(
+        "FEA-06: a count that is none is ignored",
+        arguments: [
+            nil, "{}", "5", "null", #"{"connection_count":"5"}"#, #"{"connection_count":-1}"#,
+            #"{"connection_count":1.5}"#, #"{"subscription_count":5}"#,
+        ] as [String?])
+    func malformedCounts(data: String?) {
+        var driver = SessionDriver()
+        driver.connect()
+        driver.subscribe("a", 1)
+        driver.confirm("a")
+        _ = driver.take()
+        driver.edge("bird_internal:connection_count", "a", data: data)
+        #expect(driver.take() == [])
+    }
+
+    @Test("FEA-06, 13: counts are told on every kind of channel but the member channel")
     func counts() {
         var driver = Self.signedIn()
         for (number, name) in ["a", "private-a", "presence-a"].enumerated() {
