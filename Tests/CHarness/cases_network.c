@@ -116,14 +116,29 @@ static void forbid_netlink(void) {
     CHECK(socket(AF_NETLINK, SOCK_RAW, 0) == -1 && errno == EPERM);
 }
 
+static atomic_int warnings, changes_told;
+
+static void count_entry(const bird_log_entry *entry, void *user_data) {
+    (void)user_data;
+    if (entry->area == BIRD_LOG_AREA_NETWORK) {
+        atomic_fetch_add(entry->level == BIRD_LOG_WARN ? &warnings : &changes_told, 1);
+    }
+}
+
 MODE_CASE(network_watch_that_is_forbidden_does_no_harm) {
     forbid_netlink();
-    world w = world_open(harness_mode());
+    bird_options *options = world_options(harness_mode());
+    CHECK_STATUS(bird_options_set_log(options, count_entry, NULL, NULL), BIRD_OK);
+    set_option(options, "log_level", "info");
+    world w = world_open_with(harness_mode(), options);
+    world_grant_requests(w.client);
     world_connect(&w);
     CHECK_INT(count_netlink_sockets(), 0);
+    CHECK_INT(atomic_load(&warnings), 1);
     const uint64_t before = messages_sent(&w);
     CHECK_STATUS(bird_client_network_hint(w.client, BIRD_NETWORK_RESUMED), BIRD_OK);
     UNTIL(&w, messages_sent(&w) == before + 1);
     world_settle(&w);
+    CHECK_INT(atomic_load(&changes_told), 1);
     world_close(&w);
 }

@@ -20,6 +20,7 @@ import pytest
 from certificates import Authority
 from conftest import QUICK_BACKOFF
 from features import DOCUMENT, HEADINGS, OURS, table
+from namespaces import Namespace
 from paths import CLIENT_SCRIPT, PYTHON_CLIENT, SWIFT_PROGRAMS
 from proxies import SocksProxy
 from script_client import ScriptClient
@@ -302,6 +303,22 @@ def test_network_hint(on: str, edge: EdgeServer, join: Start) -> None:
     edge.drop_connections()
     client.wait_for_state("unavailable")
     client.do("network", 1)
+    client.wait_for_state("connected")
+
+
+def test_network_watch(on: str, clients: ExitStack, swift_programs: None) -> None:
+    network = clients.enter_context(Namespace())
+    with network.inside():
+        server = clients.enter_context(ScriptedServer())
+    options: dict[str, str | int] = {"reconnect": "fixed", "reconnect_delay_ms": 86_400_000, "allow_insecure": 1}
+    client = ScriptClient(network.command(*PROGRAMS[on]), app_key="pk_test", ws_host=server.host, **options)
+    clients.callback(client.finish)
+    client.do("connect")
+    server.accept().close()
+    assert client.wait_for_state("unavailable")["delay_ms"] == 86_400_000
+    network.ip("link add cable type veth peer name far", "link set far up", "link set cable up")
+    network.ip("addr add 192.0.2.2/24 dev cable", "route add default via 192.0.2.1")
+    server.accept().establish()
     client.wait_for_state("connected")
 
 

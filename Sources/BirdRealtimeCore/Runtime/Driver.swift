@@ -59,7 +59,7 @@ final class Driver {
         sink = RecordSink(client: client)
         observer = Observer(client)
         timer = ReactorTimer { [weak self] now in self?.timerFired(now) }
-        if client.options.watchesNetwork { reactor.network.join() }
+        if client.options.watchesNetwork { watchNetwork() }
     }
 
     // MARK: Entries
@@ -188,6 +188,14 @@ final class Driver {
 
     // MARK: The network
 
+    private func watchNetwork() {
+        reactor.network.join()
+        if let refusal = reactor.network.refusal {
+            client.log.write(
+                .warn, .network, "changes of the network go unnoticed: there is no netlink socket (\(refusal.message))")
+        }
+    }
+
     func networkChanged(_ change: NetworkChange) {
         guard client.options.watchesNetwork else { return }
         if let source, change.cutsOff(source) { take(.down) }
@@ -201,6 +209,7 @@ final class Driver {
 
     private func feed(_ hint: NetworkHint) {
         client.counters.networkChanges.add(1)
+        client.log.write(.info, .network, hint.words)
         feed(.network(hint, spreadMs: reactor.spreadMs))
     }
 

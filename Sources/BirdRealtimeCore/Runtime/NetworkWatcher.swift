@@ -55,6 +55,8 @@ final class NetworkWatcher: EventSource {
     }
 
     var isWatching: Bool { fd >= 0 }
+    /// Why it is not, although somebody wants it to.
+    private(set) var refusal: Errno?
 
     func join() {
         users += 1
@@ -82,6 +84,7 @@ final class NetworkWatcher: EventSource {
 
     private func open() {
         fd = birdlinux_netlink_open(&port)
+        refusal = isWatching ? nil : Errno(code: errno)
         guard isWatching else { return }
         view = NetworkView()
         questions = []

@@ -4,6 +4,14 @@ package enum NetworkHint: Int32, Sendable {
     case down = 2
     /// The machine was suspended.
     case resumed = 3
+
+    var words: String {
+        switch self {
+        case .up: "the network came up"
+        case .down: "the network went down, or is another one"
+        case .resumed: "the machine was suspended"
+        }
+    }
 }
 
 /// What the session has made of such hints.
@@ -48,7 +56,7 @@ extension Session {
         plan.permission = configuration.asksBeforeReconnect ? .needed : .given
         planned = plan
         backoff.beginWaitsAnew()
-        tellPlan(hint == .up ? "the network came up" : "the machine was suspended", delayMs: due - turn.now, &turn)
+        tellPlan(hint.words, delayMs: due - turn.now, &turn)
         if due <= turn.now, !isStalled { attemptDue(plan, &turn) }
     }
 
