@@ -19,8 +19,6 @@ final class RollingFile: LogSink, @unchecked Sendable {
     /// Another process may have been stopped with the lock. Whole lines need none; only renames, and a full disk, do.
     private static let lockMsMax: Int64 = 5_000
     private static let chunkBytesMax = 65_536
-    /// How often the path may lead elsewhere by the time that the lock has been got.
-    private static let chasesMax = 16
     /// Others may read it when somebody gives them the right: new files have the mode of the one before.
     private static let mode: mode_t = 0o600
 
@@ -82,16 +80,11 @@ final class RollingFile: LogSink, @unchecked Sendable {
         return named.st_ino == status.st_ino && named.st_dev == status.st_dev
     }
 
-    private func lock() {
-        let end = System.now() + lockMs
+    private func lock(until end: Instant) {
         while flock(fd, LOCK_EX | LOCK_NB) != 0 {
-            guard errno == EWOULDBLOCK || errno == EINTR, System.now() < end else {
-                lockMs = 0
-                return
-            }
+            guard errno == EWOULDBLOCK || errno == EINTR, System.now() < end else { return }
             poll(nil, 0, 1)
         }
-        lockMs = Self.lockMsMax
         isLocked = true
     }
 
@@ -121,12 +114,18 @@ final class RollingFile: LogSink, @unchecked Sendable {
 
     /// Opens and locks the file that the path leads to.
     private func reach() -> String? {
-        for _ in 0..<Self.chasesMax {
+        let end = System.now() + lockMs
+        repeat {
             if fd < 0, let problem = open() { return problem }
-            lock()
-            if isCurrent { return nil }
+            lock(until: end)
+            if isCurrent {
+                lockMs = isLocked ? Self.lockMsMax : 0
+                return nil
+            }
+            // Another process has renamed it meanwhile.
             close()
-        }
+        } while System.now() < end
+        lockMs = 0
         return open()
     }
 

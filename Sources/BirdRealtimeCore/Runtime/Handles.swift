@@ -80,10 +80,11 @@ package enum Handles {
         return object != nil
     }
 
-    /// Ends an inherited handle, which still says so when it is used; nil if that has been done.
+    /// Ends an inherited handle, which still says so when it is used; nil if that has been done, or may not be here.
     @discardableResult
     package static func disinherit(_ handle: UInt, _ kind: HandleKind) -> AnyObject? {
-        monitor.withLock {
+        guard !LogHandler.isRunning else { return nil }
+        return monitor.withLock {
             guard let index = slotIndex(handle, kind), table.slots[index].process != HostProcess.generation else {
                 return nil
             }
