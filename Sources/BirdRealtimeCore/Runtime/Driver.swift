@@ -210,7 +210,6 @@ final class Driver {
     private func feed(_ hint: NetworkHint) {
         client.counters.networkChanges.add(1)
         client.log.write(.info, .network, hint.words)
-        client.log.write(.info, .network, "the network: \(hint)")
         feed(.network(hint, spreadMs: reactor.spreadMs))
     }
 
