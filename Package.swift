@@ -27,7 +27,7 @@ let package = Package(
         .target(
             name: "BirdRealtime", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI"], swiftSettings: strict),
         .testTarget(
-            name: "BirdRealtimeCoreTests", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI"],
+            name: "BirdRealtimeCoreTests", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI", "CSodium"],
             swiftSettings: strict),
         .executableTarget(
             name: "swift-example", dependencies: ["BirdRealtime"], path: "examples/swift", swiftSettings: strict),

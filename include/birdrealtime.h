@@ -119,6 +119,7 @@ bird_status bird_version_check(int32_t header_number);
 #define BIRD_ERR_UPGRADE (-38)     /* the server did not accept the WebSocket upgrade                                */
 #define BIRD_ERR_PROTOCOL (-39)    /* the server broke RFC 6455 or the Bird protocol                                 */
 #define BIRD_ERR_SERVER (-40)      /* the edge reported an error that names no channel (Bird protocol 16)            */
+#define BIRD_ERR_DECRYPTION (-41)  /* an event of an encrypted channel could not be opened                          */
 #define BIRD_ERR_GAVE_UP (-42)     /* as many reconnects as reconnect_attempts_max were in vain; connect begins anew */
 
 /* The constant's name ("BIRD_ERR_NAME") and a sentence. Never NULL; unknown values give a text that says so. */
@@ -254,7 +255,7 @@ typedef void (*bird_destructor)(void *user_data);
  *   overflow (text, "pause")              For a program that does not keep up: stop reading the socket, which loses nothing while the edge
  *                                         keeps the connection, or drop application events, the oldest or the newest. Without effect in
  *                                         LOOP, which has no queue.
- *   records (int, 229374)                 Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of
+ *   records (int, 262142)                 Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of
  *                                         this version.
  *   log_level (text, live)                What the program itself is told of what the library does, by its log handler or, without one, by
  *                                         log records. Unset: info for a handler, else off.
@@ -500,8 +501,8 @@ void bird_members_free(bird_members *members);
    gets: a handler that is bound to bird:subscription_succeeded or bird:subscription_error of a channel when that is how its subscription
    stands gets the record again; an observer of BIRD_RECORD_WATCHLIST gets who is online now and who is offline. binding may be NULL. */
 /* Calls the handler for each record of the channel with this event name, application events and bird:subscription_succeeded,
-   bird:subscription_error, bird:member_added, bird:member_removed and bird:connection_count alike; event NULL means every
-   application event. Handlers of one event run in this order: the channel's named ones, the client's named ones, then those for every
+   bird:subscription_error, bird:member_added, bird:member_removed, bird:connection_count and bird:decryption_error alike; event NULL
+   means every application event. Handlers of one event run in this order: the channel's named ones, the client's named ones, then those for every
    event, the channel's and the client's, each in order of binding. What is told besides application events has the names of both
    dialects: bird:member_added and pusher:member_added are one event, and its records have the name of the client's dialect. */
 bird_status bird_channel_bind(bird_channel *channel, const char *event, bird_handler handler, void *user_data,
@@ -541,6 +542,7 @@ bird_status bird_client_intern(bird_client *client, const char *event, uint32_t 
 #define BIRD_RECORD_SIGNED_IN 12         /* every successful signin; detail: bird_member, data: member_data   */
 #define BIRD_RECORD_CONNECTION_LOST 13   /* once per loss                                                     */
 #define BIRD_RECORD_CONNECTING_IN 14     /* an attempt is planned, or put off; detail: bird_state_change      */
+#define BIRD_RECORD_DECRYPTION_ERROR 15  /* an encrypted event is lost; detail: bird_failure, data: its names   */
 #define BIRD_RECORD_WATCHLIST 16         /* watched members came or went; detail: bird_watchlist              */
 #define BIRD_RECORD_LOG 17 /* option log_level without a handler; detail: bird_log_entry, data: its message */
 
@@ -749,6 +751,8 @@ typedef struct bird_statistics {
     uint64_t channels;            /* gauge: channels wanted, that of the member left out                  */
     uint64_t channels_subscribed; /* gauge: those of them that are subscribed                            */
     uint64_t log_entries_dropped; /* entries that a sink, or the program's queue, had no room for        */
+    uint64_t decryption_failures; /* bird:decryption_error records                                        */
+    uint64_t key_refreshes;       /* times the key of a subscribed channel was asked for again            */
 } bird_statistics;
 
 bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);

@@ -34,6 +34,7 @@ private let statuses: [(status: bird_status, name: StaticString, message: Static
     (BIRD_ERR_UPGRADE, "BIRD_ERR_UPGRADE", "The server did not accept the WebSocket upgrade."),
     (BIRD_ERR_PROTOCOL, "BIRD_ERR_PROTOCOL", "The server broke the protocol."),
     (BIRD_ERR_SERVER, "BIRD_ERR_SERVER", "The edge reported an error."),
+    (BIRD_ERR_DECRYPTION, "BIRD_ERR_DECRYPTION", "An encrypted event could not be opened."),
     (BIRD_ERR_GAVE_UP, "BIRD_ERR_GAVE_UP", "As many reconnects as the program allows were in vain."),
 ]
 

@@ -56,6 +56,7 @@ static const struct {
     STATUS(BIRD_ERR_UPGRADE),
     STATUS(BIRD_ERR_PROTOCOL),
     STATUS(BIRD_ERR_SERVER),
+    STATUS(BIRD_ERR_DECRYPTION),
     STATUS(BIRD_ERR_GAVE_UP),
 };
 enum { STATUS_COUNT = sizeof statuses / sizeof *statuses };
@@ -71,7 +72,7 @@ CASE(statuses_have_names_and_messages) {
 }
 
 CASE(unknown_statuses_have_a_text) {
-    const bird_status unknown[] = {1, 7, -29, -41, -1000, INT32_MIN, INT32_MAX};
+    const bird_status unknown[] = {1, 7, -29, -500, -1000, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         CHECK(bird_status_name(unknown[i]) != NULL);
         CHECK(bird_status_message(unknown[i]) != NULL);

@@ -22,6 +22,7 @@ from bird_realtime import (
     BirdRealtime,
     BirdRealtimeError,
     Channel,
+    DecryptionFailed,
     Event,
     EventStream,
     Member,
@@ -118,7 +119,7 @@ class Script:
         self.bird.bind_global(self.tell_event)
         self.bird.bind("bird:subscription_succeeded", self.tell_success)
         self.bird.bind("bird:subscription_error", self.tell_failure)
-
+        self.bird.bind("bird:decryption_error", self.tell_undecipherable)
         self.bird.bind("bird:member_added", lambda event: self.tell_change("member_added", event))
         self.bird.bind("bird:member_removed", lambda event: self.tell_change("member_removed", event))
         self.bird.bind("bird:connection_count", self.tell_count)
@@ -170,6 +171,15 @@ class Script:
     def tell_count(self, event: Event) -> None:
         say(record="connection_count", channel=event.channel.name, data=event.text)
 
+    def tell_undecipherable(self, event: DecryptionFailed) -> None:
+        say(
+            record="decryption_error",
+            channel=event.channel.name,
+            event=event.name,
+            data=event.text,
+            **error_fields(event.error),
+        )
+
     # What the library asks
 
     def authorize(self, channel_name: str, connection_id: str) -> Any:
@@ -201,6 +211,9 @@ class Script:
     def grant(self, request: str, auth: str, member_data: str | None = None) -> None:
         answer = {"auth": auth} if member_data is None else {"auth": auth, "member_data": member_data}
         self.requests[int(request)].put(answer)
+
+    def entrust(self, request: str, auth: str, shared_secret: str) -> None:
+        self.requests[int(request)].put({"auth": auth, "shared_secret": shared_secret})
 
     def headers(self, request: str, name: str, value: str) -> None:
         self.requests[int(request)].put({name: value})

@@ -43,6 +43,9 @@ final class Observer {
             log.write(.verbose, .channel, channel: name, "\(name) is \(state)")
         case .clientEventLost:
             log.write(.verbose, .channel, "a client event is lost: its channel is not subscribed now")
+        case .keyRefreshBegan(let reference):
+            let name = Self.name(reference)
+            log.write(.info, .authorization, channel: name, "an event does not open: asks for the key of \(name) again")
         case .open, .authorize, .withdraw, .identity, .attemptRefused, .emit, .watchlistEntryMalformed: break
         }
     }
@@ -73,6 +76,8 @@ final class Observer {
             log.write(.verbose, .channel, channel: name, "\(member.id) left \(name)")
         case .signedIn(let member, _): log.write(.info, .signin, "signed in as \(member.id)")
         case .subscriptionFailed(_, let fault, _), .signinFailed(let fault): diary.note(fault)
+        case .decryptionFailed(_, let channel, _, let fault):
+            log.write(.warn, .channel, status: fault.status, channel: channel, fault.message)
         case .watchlist(let name, let memberIDs):
             log.write(.verbose, .signin, "\(memberIDs.count) watched members are \(name)")
         case .connectionLost: counters.connectionsLost.add(1)

@@ -68,6 +68,8 @@ enum Authorizer {
         if question.channelName == nil, (memberData ?? "").isEmpty {
             return unusable("has no \"\(key)\" string")
         }
-        return .granted(auth: auth, memberData: memberData, sharedSecret: document["shared_secret"]?.string)
+        return .granted(
+            auth: auth, memberData: memberData,
+            sharedSecret: document["shared_secret"]?.string.flatMap(ChannelKey.init(base64:)))
     }
 }

@@ -36,7 +36,7 @@ package final class Channel: @unchecked Sendable {
             to: ChannelHot(
                 channel: .passUnretained(self), handle: Handles.register(self, as: .channel),
                 name: text, nameLength: UInt32(truncatingIfNeeded: name.utf8.count),
-                scope: scope.state))
+                scope: scope.state, isEncrypted: kind == .encrypted))
     }
 
     deinit {
@@ -67,7 +67,7 @@ package final class Channel: @unchecked Sendable {
         hot.pointee.nameLength = UInt32(truncatingIfNeeded: name.utf8.count)
     }
 
-    var reference: ChannelReference { ChannelReference(bits: UInt64(UInt(bitPattern: hot))) }
+    var reference: ChannelReference { ChannelReference(hot) }
 
     package var state: ChannelState {
         if unsubscribed.load(ordering: .acquiring) { return .unsubscribed }

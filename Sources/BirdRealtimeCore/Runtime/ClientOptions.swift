@@ -61,7 +61,7 @@ package struct ClientOptions: Sendable {
     var needsRequests: Bool { asksAuthorizer || asksMemberAuthorizer || asksForHeaders || session.asksBeforeReconnect }
 
     /// The kinds of this version; a program that tolerates later ones sets more bits.
-    package static let everyRecordKind: UInt64 = 0x3_7FFE
+    package static let everyRecordKind: UInt64 = 0x3_FFFE
 
     package init() {}
 }

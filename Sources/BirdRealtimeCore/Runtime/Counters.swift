@@ -44,6 +44,8 @@ final class Counters: Sendable {
     }
 
     var connectedTotalMs: Int64 { connectedBeforeMs.load(ordering: .relaxed) + connectedMs }
+    let decryptionFailures = Atomic<UInt64>(0)
+    let keyRefreshes = Atomic<UInt64>(0)
 }
 
 extension Atomic<UInt64> {
@@ -88,6 +90,8 @@ extension Client {
             outbound_bytes: UInt64(max(0, outboundBytes.load(ordering: .relaxed))),
             channels: UInt64(channels.count),
             channels_subscribed: UInt64(channels.count { $0.state == .subscribed }),
-            log_entries_dropped: log.droppedEntries)
+            log_entries_dropped: log.droppedEntries,
+            decryption_failures: counters.decryptionFailures.load(ordering: .relaxed),
+            key_refreshes: counters.keyRefreshes.load(ordering: .relaxed))
     }
 }

@@ -35,6 +35,8 @@ final class Driver {
     private var mirroredConnectionID = ""
     /// Of a connection that is about to be given up.
     private var isTakingRest = false
+    /// `session.isHoldFull`: reading rests, whether the program keeps up or not.
+    private var waitsForKeys = false
     /// What the client event being fed was counted with.
     private var clientEventCost = 0
     private var flushWaiters: [Waiter] = []
@@ -252,6 +254,7 @@ final class Driver {
         guard !client.isEnding else { return }
         var effects: [SessionEffect] = []
         session.handle(input, now: reactor.now, random: &random, into: &effects)
+        if waitsForKeys != session.isHoldFull { holdChanged() }
         // What other threads may ask is true before anything is told.
         for case .channelState(let reference, let state) in effects where state != .unsubscribed {
             ChannelHot.at(reference)?.pointee.channel.takeUnretainedValue().setState(state)
@@ -290,11 +293,13 @@ final class Driver {
         case .watchlistEntryMalformed: client.counters.watchlistEntriesMalformed.add(1)
         case .attemptRefused: client.counters.attemptsRefused.add(1)
         case .note: break
+        case .keyRefreshBegan: client.counters.keyRefreshes.add(1)
         case .emit(let event):
             if case .state(let change) = event {
                 client.mirror(state: change.current, connectionID: change.connectionID, ending: change.ending)
                 if change.current == .connected { client.counters.connects.add(1) }
             }
+            if case .decryptionFailed = event { client.counters.decryptionFailures.add(1) }
             if case .completed = event { client.promised.wrappingSubtract(1, ordering: .relaxed) }
             sink.emit(event, dialect: dialect)
         }
@@ -410,6 +415,10 @@ final class Driver {
     ) -> Bool {
         if hot.pointee.ending.load(ordering: .relaxed) { return true }
         if sink.isFull, isPausing(connection) { return false }
+        if waitsForKeys, !isTakingRest {
+            pause(connection)
+            return false
+        }
         messages &+= 1
         let bytes = UnsafeRawBufferPointer(message)
         if let channel = lastChannel, let scanned = template.match(bytes) {
@@ -423,6 +432,10 @@ final class Driver {
                 !isReserved(scanned.event.bytes(in: bytes)),
                 let channel = ChannelHot.at(session.route(name.bytes(in: bytes)))
             {
+                guard !channel.pointee.isEncrypted else {
+                    sealed(connection, bytes, scanned, channel)
+                    return true
+                }
                 template.learn(bytes, scanned)
                 lastChannel = isTraced ? nil : channel
                 sink.event(message, scanned, channel)
@@ -448,6 +461,17 @@ final class Driver {
             .verbose, .wire, channel: channel,
             "received \(JSONString.decode(scanned.event, in: bytes))\(channel.isEmpty ? "" : " on \(channel)"), \(bytes.count) bytes"
         )
+    }
+
+    /// An application event of an encrypted channel. With its key at hand it takes a short way too.
+    private func sealed(
+        _ connection: Connection, _ bytes: UnsafeRawBufferPointer, _ scanned: ScannedMessage,
+        _ channel: UnsafeMutablePointer<ChannelHot>
+    ) {
+        if let key = session.key(of: ChannelReference(channel)), sink.sealedEvent(bytes, scanned, channel, key) {
+            return
+        }
+        slow(connection, bytes, scanned)
     }
 
     /// Names of the protocol's own events begin with these.
@@ -497,10 +521,14 @@ final class Driver {
         guard sink.isFull, stall() else { return false }
         client.counters.readPauses.add(1)
         client.log.write(.warn, .delivery, "reading pauses: the program's queue is full")
+        pause(connection)
+        return true
+    }
+
+    private func pause(_ connection: Connection) {
         connection.setPaused(true)
         // A pong may lie in the buffer of the TLS layer, where nothing can be seen. Later ones wait in the socket.
         if connection.mayHoldUnseenBytes { session.noteUnread() }
-        return true
     }
 
     /// From now on the session begins nothing whose outcome the program could not be told. False: the consumer has caught up meanwhile.
@@ -513,6 +541,12 @@ final class Driver {
         }
         session.isStalled = true
         return true
+    }
+
+    /// Events began to wait for keys in such numbers that reading rests, or do so no more.
+    private func holdChanged() {
+        waitsForKeys.toggle()
+        if !waitsForKeys, !session.isStalled { connection?.setPaused(false) }
     }
 
     private func goOn() {

@@ -52,10 +52,19 @@ struct ChannelHot: ~Copyable {
     var nameLength: UInt32
     let tag = Atomic<UInt64>(0)
     let scope: UnsafeMutablePointer<ScopeState>
+    /// Its application events arrive sealed.
+    let isEncrypted: Bool
 
     @inline(__always)
     static func at(_ reference: ChannelReference) -> UnsafeMutablePointer<ChannelHot>? {
         UnsafeMutablePointer(bitPattern: UInt(reference.bits))
+    }
+}
+
+extension ChannelReference {
+    @inline(__always)
+    init(_ channel: UnsafeMutablePointer<ChannelHot>) {
+        self.init(bits: UInt64(UInt(bitPattern: channel)))
     }
 }
 

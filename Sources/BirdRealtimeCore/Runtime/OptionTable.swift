@@ -198,7 +198,7 @@ extension Option {
             "For a program that does not keep up: stop reading the socket, which loses nothing while the edge keeps the connection, or drop application events, the oldest or the newest. Without effect in LOOP, which has no queue."
         ),
         .number(
-            "records", .delivery, unit: "mask", default: "229374", 0...Int64.max, \.records,
+            "records", .delivery, unit: "mask", default: "262142", 0...Int64.max, \.records,
             "Mask of (1 << kind): the kinds of records that reach the program; the default is every kind of this version."
         ),
 

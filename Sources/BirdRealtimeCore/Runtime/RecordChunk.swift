@@ -124,6 +124,18 @@ package final class RecordChunk: @unchecked Sendable {
         return base.advanced(by: stringsStart).assumingMemoryBound(to: UInt8.self)
     }
 
+    /// Where the next string goes.
+    var mark: Int { stringsStart }
+
+    /// Everything reserved since the mark was taken is free again.
+    func giveBack(to mark: Int) { stringsStart = mark }
+
+    /// The first bytes of what was reserved last are free again; returns where the rest begins.
+    func giveBack(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
+        stringsStart += bytes
+        return base.advanced(by: stringsStart).assumingMemoryBound(to: UInt8.self)
+    }
+
     /// Takes memory for a detail struct.
     func reserveDetail<T>(_ value: T) -> UnsafeRawPointer {
         stringsStart -= MemoryLayout<T>.stride

@@ -162,6 +162,15 @@ extension RecordContent {
             return RecordContent(
                 kind: BIRD_RECORD_EVENT, channel: reference, event: name, data: data,
                 isApplicationEvent: !name.utf8.starts(with: dialect.prefix.utf8))
+        case .decryptionFailed(let reference, let channel, let name, let fault):
+            var content = failure(BIRD_RECORD_DECRYPTION_ERROR, fault)
+            content.channel = reference
+            content.event = dialect.decryptionError
+            var data = ObjectWriter()
+            data.member("channel", channel)
+            data.member("event", name)
+            content.data = .value(data.finish())
+            return content
         case .signedIn(let member, let memberData):
             var content = Self.memberContent(BIRD_RECORD_SIGNED_IN, .none, "", member, nil)
             content.data = .string(Array(memberData.utf8))

@@ -176,6 +176,62 @@ final class RecordSink {
         chunk.append(record)
     }
 
+    /// One event of an encrypted channel, opened in the memory of its record. False: it could not be, nothing has happened, and the bytes
+    /// of the message are as they were.
+    func sealedEvent(
+        _ message: UnsafeRawBufferPointer, _ scanned: ScannedMessage, _ channel: UnsafeMutablePointer<ChannelHot>,
+        _ key: ChannelKey
+    ) -> Bool {
+        guard isWanted(BIRD_RECORD_EVENT), scanned.dataKind != .none else { return false }
+        if dropsNewest, isWithoutRoom() {
+            eventsDelivered &+= 1
+            return true
+        }
+        refreshNames()
+        let event = scanned.event.bytes(in: message)
+        let name = nameOf(event)
+        let sealed = scanned.data.bytes(in: message)
+        let chunk = openChunk((name == nil ? event.count + 1 : 0) + sealed.count + 1, isDroppable: separatesEvents)
+        let mark = chunk.mark
+        let eventText =
+            name?.pointee.text
+            ?? event.baseAddress.map {
+                chunk.copyString($0.assumingMemoryBound(to: UInt8.self), event.count)
+            }
+        let memory = UnsafeMutableBufferPointer(start: chunk.reserve(sealed.count + 1), count: sealed.count)
+        var length = sealed.count
+        if scanned.data.isEscaped, let start = memory.baseAddress {
+            length = JSONString.unescape(sealed, into: start)
+        } else {
+            UnsafeMutableRawBufferPointer(memory).copyMemory(from: sealed)
+        }
+        guard case .opened(let count) = key.open(UnsafeMutableRawBufferPointer(memory), length: length) else {
+            chunk.giveBack(to: mark)
+            if chunk.isEmpty {
+                self.chunk = nil
+                ChunkPool.give(chunk)
+            }
+            return false
+        }
+        // The text is at the end of its memory: what came before it is free again.
+        let data = chunk.giveBack(sealed.count - count)
+        data[count] = 0
+        eventsDelivered &+= 1
+        var record = StoredRecord(visible: bird_record(), channel: channel, content: -1)
+        record.visible.begin(BIRD_RECORD_EVENT, of: hot, noText: emptyString)
+        record.visible.setChannel(channel)
+        chunk.keep(channel)
+        record.visible.event = eventText
+        record.visible.event_length = UInt32(truncatingIfNeeded: event.count)
+        record.visible.event_id = name?.pointee.id ?? 0
+        record.visible.data = UnsafeRawPointer(data).assumingMemoryBound(to: CChar.self)
+        record.visible.data_length = count
+        record.visible.data_kind = UInt32(BIRD_DATA_STRING)
+        chunk.append(record)
+        deliverUnlessQueued(chunk)
+        return true
+    }
+
     // MARK: Chunks
 
     @inline(__always)
@@ -326,11 +382,14 @@ final class RecordSink {
         refreshNames()
         let chunk = openChunk(content.stringBytes, isDroppable: separatesEvents && content.isApplicationEvent)
         chunk.append(content, of: hot) { InternedNames.entry(names.value(of: $0))?.pointee.id ?? 0 }
-        if queue == nil {
-            self.chunk = nil
-            runHandlers { _ = client.dispatcher.deliver(chunk, recordsMax: .max) }
-            ChunkPool.give(chunk)
-        }
+        deliverUnlessQueued(chunk)
+    }
+
+    private func deliverUnlessQueued(_ chunk: RecordChunk) {
+        guard queue == nil else { return }
+        self.chunk = nil
+        runHandlers { _ = client.dispatcher.deliver(chunk, recordsMax: .max) }
+        ChunkPool.give(chunk)
     }
 
     /// LOOP: what was bound late and what was unbound.

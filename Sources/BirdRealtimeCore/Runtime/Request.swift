@@ -75,7 +75,10 @@ package final class Request: @unchecked Sendable {
         try answer(
             .input(
                 .authorization(
-                    question.id, .granted(auth: auth, memberData: memberData, sharedSecret: sharedSecret))))
+                    question.id,
+                    .granted(
+                        auth: auth, memberData: memberData, sharedSecret: sharedSecret.flatMap(ChannelKey.init(base64:))
+                    ))))
     }
 
     package func addHeaders(_ headers: [(name: String, value: String)]) throws(Fault) {

@@ -1,7 +1,9 @@
-/// Who asks the authorizer and then the edge: a channel of the table, or the signin.
+/// Who asks the authorizer and then the edge: the signin, or a channel of the table. The key of a subscribed channel asks the authorizer
+/// alone.
 enum Applicant: Hashable, Sendable {
     case signin
     case channel(Int)
+    case key(Int)
 }
 
 /// One wish on its way: the authorizer is asked, the edge is asked, and what fails for a while is tried again.

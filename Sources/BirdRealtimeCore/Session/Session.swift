@@ -48,6 +48,9 @@ package struct Session: ~Copyable, Sendable {
     /// Who has asked the edge and may still be answered.
     var unanswered: Set<Applicant> = []
     var departures = Departures()
+    /// Of the channels whose key is known, by slot.
+    var encryptions: [Int: ChannelEncryption] = [:]
+    var heldTotal = HeldTotal()
 
     /// `memberChannel` stands for the channel of whatever member is signed in; `seed` keys the hash tables.
     package init(
@@ -198,9 +201,9 @@ package struct Session: ~Copyable, Sendable {
         while let entry = deadlines.first, !isCurrent(entry.applicant, entry.ticket) {
             deadlines.popFirst()
         }
-        if deadlines.count > 2 * channels.count + 64 {
-            deadlines.compact { [signin, channels] in
-                Self.isCurrent($0.applicant, $0.ticket, signin, channels)
+        if deadlines.count > 4 * channels.count + 64 {
+            deadlines.compact { [signin, channels, encryptions] in
+                Self.isCurrent($0.applicant, $0.ticket, signin, channels, encryptions)
             }
         }
     }

@@ -13,30 +13,35 @@ extension Session {
             switch applicant {
             case .signin: signin.admission
             case .channel(let slot): channels[slot].admission
+            case .key(let slot): encryptions[slot]?.refresh ?? Admission()
             }
         }
         _modify {
             switch applicant {
             case .signin: yield &signin.admission
             case .channel(let slot): yield &channels[slot].admission
+            case .key(let slot): yield &encryptions[slot, default: ChannelEncryption()].refresh
             }
         }
     }
 
     var applicants: [Applicant] {
         [.signin] + channels.allSlots.filter { channels.isUsed($0) }.map { .channel($0) }
+            + encryptions.keys.sorted().map { .key($0) }
     }
 
     func isCurrent(_ applicant: Applicant, _ ticket: UInt64) -> Bool {
-        Self.isCurrent(applicant, ticket, signin, channels)
+        Self.isCurrent(applicant, ticket, signin, channels, encryptions)
     }
 
     static func isCurrent(
-        _ applicant: Applicant, _ ticket: UInt64, _ signin: Signin, _ channels: ChannelTable
+        _ applicant: Applicant, _ ticket: UInt64, _ signin: Signin, _ channels: ChannelTable,
+        _ encryptions: [Int: ChannelEncryption]
     ) -> Bool {
         switch applicant {
         case .signin: signin.admission.ticket == ticket
         case .channel(let slot): channels.isUsed(slot) && channels[slot].admission.ticket == ticket
+        case .key(let slot): encryptions[slot]?.refresh.ticket == ticket
         }
     }
 
@@ -61,13 +66,13 @@ extension Session {
         forgetDoubtfulSuccess(applicant, &turn)
         switch requirement(of: applicant) {
         case .nothing:
-            askEdge(applicant, auth: nil, memberData: nil, &turn)
+            askEdge(applicant, auth: nil, memberData: nil, nil, &turn)
         case .authorization:
-            enter(.queued, applicant, &turn)
+            enter(.queued, applicant, due: patienceEnd(of: applicant), &turn)
             if applicant != .signin {
                 authorizations.enqueue(applicant, ticket: self[applicant].ticket)
-                authorizations.compact(applicants: channels.count) { [signin, channels] in
-                    Self.isCurrent($0.applicant, $0.ticket, signin, channels)
+                authorizations.compact(applicants: channels.count) { [signin, channels, encryptions] in
+                    Self.isCurrent($0.applicant, $0.ticket, signin, channels, encryptions)
                 }
             }
         case .impossible(let fault):
@@ -89,7 +94,7 @@ extension Session {
             }
             let id = nextQuestion()
             authorizations.begin(id, applicant)
-            let due = turn.now + configuration.authTimeoutMs
+            let due = min(turn.now + configuration.authTimeoutMs, patienceEnd(of: applicant) ?? .distantFuture)
             enter(.authorizing(id), applicant, due: due, &turn)
             turn.effects.append(
                 .authorize(
@@ -102,11 +107,13 @@ extension Session {
         guard let applicant = authorizations.end(id) else { return }
         if case .refused = answer { turn.note(.authorizationFailed) }
         switch answer {
-        case .granted(let auth, let memberData, _):
-            if let fault = unusable(auth: auth, memberData: memberData, applicant) {
+        case .granted(let auth, let memberData, let sharedSecret):
+            if let fault = unusable(auth: auth, memberData: memberData, sharedSecret, applicant) {
                 deny(applicant, fault, &turn)
+            } else if case .key(let slot) = applicant {
+                keyCame(slot, sharedSecret, &turn)
             } else {
-                askEdge(applicant, auth: auth, memberData: memberData, &turn)
+                askEdge(applicant, auth: auth, memberData: memberData, sharedSecret, &turn)
             }
         case .refused(let fault, let retryAfterMs):
             if fault.isRetriable {
@@ -117,7 +124,9 @@ extension Session {
         }
     }
 
-    private mutating func askEdge(_ applicant: Applicant, auth: String?, memberData: String?, _ turn: inout Turn) {
+    private mutating func askEdge(
+        _ applicant: Applicant, auth: String?, memberData: String?, _ sharedSecret: ChannelKey?, _ turn: inout Turn
+    ) {
         self[applicant].unansweredFrames += 1
         enter(.pending, applicant, &turn)
         unwritten.append((applicant, self[applicant].ticket))
@@ -133,10 +142,15 @@ extension Session {
             if channels[slot].kind == .presence {
                 channels[slot].grantedMemberID = memberData.flatMap { Payload.memberID(inMemberData: $0, dialect) }
             }
+            if channels[slot].kind == .encrypted {
+                encryptions[slot] = ChannelEncryption(key: sharedSecret)
+            }
             send(
                 OutboundMessage.subscribe(
                     channel: channels[slot].name, auth: auth, memberData: memberData, dialect: dialect), as: .awaited,
                 &turn)
+        case .key:
+            break
         }
     }
 
@@ -160,15 +174,21 @@ extension Session {
 
     /// The deadline of the present phase has come.
     mutating func expired(_ applicant: Applicant, _ turn: inout Turn) {
+        // While the program takes nothing, nobody is asked, and whoever waits behind that does not count the time.
+        if isStalled, case .key(let slot) = applicant {
+            encryptions[slot]?.heldUntil = turn.now + configuration.authTimeoutMs
+        }
         switch self[applicant].phase {
-        case .authorizing:
+        case .queued where isStalled:
+            begin(applicant, &turn)
+        case .authorizing, .queued:
             turn.note(.authorizationFailed)
             let fault = Fault(
                 BIRD_ERR_AUTH, area(of: applicant), field: "auth_timeout_ms",
                 "The authorizer gave no answer for \(title(of: applicant)) within \(configuration.authTimeoutMs) ms.",
                 isRetriable: true)
             retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: Self.silentRetriesMax, &turn)
-        case .pending where isStalled:
+        case .pending where isStalled || isHoldFull:
             setDeadline(of: applicant, turn.now + configuration.answerTimeoutMs)
         case .pending where self[applicant].hasDoubtfulSuccess:
             begin(applicant, &turn)
@@ -184,7 +204,7 @@ extension Session {
             }
         case .waiting:
             begin(applicant, &turn)
-        case .idle, .queued, .admitted, .denied:
+        case .idle, .admitted, .denied:
             break
         }
     }
@@ -218,14 +238,16 @@ extension Session {
         _ turn: inout Turn
     ) {
         let failures = self[applicant].failures
-        let reportsNow = failures >= silentRetries && !self[applicant].isFailureReported
-        self[applicant].failures += 1
-        self[applicant].isFailureReported = self[applicant].isFailureReported || reportsNow
         let delayMs =
             Backoff.jitterMs(configuration.backoffBaseMs, failures, configuration.backoffMaxMs, &turn.random)
             + min(max(retryAfterMs ?? 0, 0), Self.retryAfterMaxMs)
+        let due = turn.now + delayMs
+        let isLate = patienceEnd(of: applicant).map { due >= $0 } ?? false
+        let reportsNow = (isLate || failures >= silentRetries) && !self[applicant].isFailureReported
+        self[applicant].failures += 1
+        self[applicant].isFailureReported = self[applicant].isFailureReported || reportsNow
         turn.note(.setback(channel: channelName(of: applicant), fault, againInMs: delayMs))
-        enter(.waiting, applicant, due: turn.now + delayMs, &turn)
+        enter(.waiting, applicant, due: due, &turn)
         if reportsNow {
             failed(applicant, fault, willRetry: true, &turn)
         }
@@ -242,6 +264,8 @@ extension Session {
             }
             completeOperations(of: applicant, fault, &turn)
             signinRoundEnded(&turn)
+        case .key(let slot):
+            keyRefused(slot, fault, &turn)
         }
     }
 
@@ -315,8 +339,12 @@ extension Session {
         self[applicant].phase = phase
         setDeadline(of: applicant, due)
         guard case .channel(let slot) = applicant else { return }
+        if phase == .idle {
+            forgetKey(slot, &turn)
+        }
         if previous == .admitted, phase != .admitted {
             channels[slot].interruptedSince = liveness.lastInbound
+            endKeyRefresh(slot, &turn)
             routes.remove(channels[slot].name)
         } else if previous != .admitted, phase == .admitted {
             routes.insert(channels[slot].name, channels[slot].reference.bits)

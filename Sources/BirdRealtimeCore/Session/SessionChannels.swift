@@ -11,6 +11,7 @@ extension Session {
         let applicant = Applicant.channel(slot)
         switch channels[slot].admission.phase {
         case .admitted:
+            allowKeyRefresh(slot, &turn)
             complete(operation, applicant, nil, &turn)
             return
         case .waiting where channels[slot].admission.isFailureReported, .denied, .idle:
@@ -139,6 +140,7 @@ extension Session {
     mutating func refused(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
         let isLate = departures.confirm(name) == .late
         guard !isLate, let slot = channels.slot(named: name) else { return }
+        settleHeld(slot, &turn)
         let error = Payload.error(data)
         let detail = error.message.map { ": \($0)" } ?? "."
         deny(

@@ -189,6 +189,7 @@ extension Session {
         operations: Fault?, _ turn: inout Turn
     ) {
         let wasConnected = state == .connected
+        settleEverythingHeld(&turn)
         transport = nil
         handshakeDue = nil
         liveness.stop()

@@ -59,6 +59,8 @@ extension Session {
             turn.emit(.connectionCount(channels[slot].reference, message.data))
         case _ where message.event.utf8.starts(with: dialect.internalPrefix.utf8):
             break
+        case _ where kind == .encrypted && !EventName.isReserved(message.event, dialect: dialect):
+            receiveSealed(slot, message.event, message.data, &turn)
         default:
             turn.emit(.channelEvent(channels[slot].reference, event: message.event, data: message.data))
         }

@@ -21,24 +21,23 @@ extension Session {
             switch channel.kind {
             case .public, .member:
                 return .nothing
-            case .private, .presence:
+            case .private, .presence, .encrypted:
                 if configuration.hasChannelAuthorizer { return .authorization }
                 return .impossible(
                     Fault(
                         BIRD_ERR_AUTH, .authorization, field: "auth_endpoint",
                         "Subscribing to \(channel.name) needs an authorizer: set the option auth_endpoint or authorizer."
                     ))
-            case .encrypted:
-                return .impossible(
-                    Fault(
-                        BIRD_ERR_UNSUPPORTED, .channel, field: "channel",
-                        "Subscribing to \(channel.name) needs end-to-end encryption, which this build does not have."))
             }
+        case .key:
+            return .authorization
         }
     }
 
     /// Why an authorizer's answer cannot be sent to the edge, nil if it can.
-    func unusable(auth: String, memberData: String?, _ applicant: Applicant) -> Fault? {
+    func unusable(
+        auth: String, memberData: String?, _ sharedSecret: ChannelKey?, _ applicant: Applicant
+    ) -> Fault? {
         if auth.isEmpty {
             return Fault(
                 BIRD_ERR_AUTH, area(of: applicant), field: "auth",
@@ -49,7 +48,21 @@ extension Session {
                 BIRD_ERR_AUTH, .signin, field: dialect.identityKey,
                 "The authorizer's answer for the signin has no \(dialect.identityKey) string.")
         }
+        if needsKey(applicant), sharedSecret == nil {
+            return Fault(
+                BIRD_ERR_AUTH, .channel, field: "shared_secret",
+                "The authorizer's answer for \(title(of: applicant)) has no shared_secret of \(ChannelKey.bytesCount) bytes in Base64."
+            )
+        }
         return nil
+    }
+
+    private func needsKey(_ applicant: Applicant) -> Bool {
+        switch applicant {
+        case .signin: false
+        case .channel(let slot): channels[slot].kind == .encrypted
+        case .key: true
+        }
     }
 
     func area(of applicant: Applicant) -> Fault.Area {
@@ -59,11 +72,15 @@ extension Session {
     func channelName(of applicant: Applicant) -> String? {
         switch applicant {
         case .signin: nil
-        case .channel(let slot): channels[slot].name
+        case .channel(let slot), .key(let slot): channels[slot].name
         }
     }
 
     func title(of applicant: Applicant) -> String {
-        channelName(of: applicant).map { "the subscription of \($0)" } ?? "the signin"
+        switch applicant {
+        case .signin: "the signin"
+        case .channel(let slot): "the subscription of \(channels[slot].name)"
+        case .key(let slot): "the key of \(channels[slot].name)"
+        }
     }
 }

@@ -84,7 +84,8 @@ package struct AuthorizationQuestion: Equatable, Sendable {
 
 /// What the authorizer said.
 package enum AuthorizationAnswer: Equatable, Sendable {
-    case granted(auth: String, memberData: String?, sharedSecret: String?)
+    /// `sharedSecret`: nil as well when what the authorizer gave is none.
+    case granted(auth: String, memberData: String?, sharedSecret: ChannelKey?)
     /// `Fault.isRetriable` false: a denial. `retryAfterMs`: the authorizer's own wish (Retry-After), nil if none.
     case refused(Fault, retryAfterMs: Int64?)
 }
@@ -218,6 +219,8 @@ package enum SessionEvent: Equatable, Sendable {
     case connectionCount(ChannelReference, InboundMessage.Data)
     /// An event that the short way did not take, such as `bird:cache_miss`.
     case channelEvent(ChannelReference, event: String, data: InboundMessage.Data)
+    /// An event of an encrypted channel is lost to the program.
+    case decryptionFailed(ChannelReference, channel: String, event: String, Fault)
     case signedIn(Member, memberData: String)
     case signinFailed(Fault)
     /// Members that the signed-in one watches are `name` now, "online" or "offline".
@@ -254,6 +257,8 @@ package enum SessionEffect: Equatable, Sendable {
     /// The program refused a planned attempt.
     case attemptRefused
     case watchlistEntryMalformed
+    /// The authorizer is about to be asked for the key of a subscribed channel.
+    case keyRefreshBegan(ChannelReference)
     case emit(SessionEvent)
     /// For the log and the statistics; nothing has to be done.
     case note(SessionNote)

@@ -66,8 +66,15 @@ import Testing
 
     @Test func takesTheAnswerAsItStands() {
         #expect(
-            answer(201, #"{"auth":"k:s","member_data":"{\"member_id\":\"m\"}","shared_secret":"c2VjcmV0","more":1}"#)
-                == .granted(auth: "k:s", memberData: #"{"member_id":"m"}"#, sharedSecret: "c2VjcmV0"))
+            answer(201, #"{"auth":"k:s","member_data":"{\"member_id\":\"m\"}","more":1}"#)
+                == .granted(auth: "k:s", memberData: #"{"member_id":"m"}"#, sharedSecret: nil))
+        #expect(
+            answer(200, #"{"auth":"k:s","shared_secret":"\#(Vault.secret)"}"#)
+                == .granted(auth: "k:s", memberData: nil, sharedSecret: ChannelKey(base64: Vault.secret)))
+        // What is no key is none.
+        #expect(
+            answer(200, #"{"auth":"k:s","shared_secret":"c2VjcmV0"}"#)
+                == .granted(auth: "k:s", memberData: nil, sharedSecret: nil))
         // member_data that is no string does not count.
         #expect(
             answer(200, #"{"auth":"k:s","member_data":{"member_id":"m"}}"#)

@@ -212,19 +212,4 @@ import Testing
             #expect(fault.field == "auth_endpoint" && fault.message.contains("auth_endpoint"))
         }
     }
-
-    @Test("CEV-04: encrypted channels are refused here and nothing is sent")
-    func encryptedChannels() {
-        var driver = SessionDriver()
-        driver.connect()
-        _ = driver.take()
-        driver.subscribe("private-encrypted-vault", 1, operation: 2)
-        #expect(
-            driver.take() == [
-                "channel 1 failed", "subscription failed 1 \(BIRD_ERR_UNSUPPORTED)",
-                "completed 2 \(BIRD_ERR_UNSUPPORTED)",
-            ])
-        driver.input(.trigger(ChannelReference(bits: 1), event: "client-x", data: nil))
-        #expect(driver.take() == ["client event lost"])
-    }
 }

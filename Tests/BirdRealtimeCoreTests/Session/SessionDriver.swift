@@ -145,12 +145,13 @@ struct SessionDriver: ~Copyable {
 
     /// Answers the latest question, or an earlier one counted from the end.
     mutating func grant(
-        _ auth: String = "k:s", memberData: String? = nil, question fromEnd: Int = 1
+        _ auth: String = "k:s", memberData: String? = nil, sharedSecret: String? = nil, question fromEnd: Int = 1
     ) {
         input(
             .authorization(
                 questions[questions.count - fromEnd].id,
-                .granted(auth: auth, memberData: memberData, sharedSecret: nil)))
+                .granted(
+                    auth: auth, memberData: memberData, sharedSecret: sharedSecret.flatMap(ChannelKey.init(base64:)))))
     }
 
     mutating func refuse(
@@ -251,6 +252,7 @@ struct SessionDriver: ~Copyable {
         case .identity(let memberID): "identity \(memberID ?? "none")"
         case .clientEventLost: "client event lost"
         case .note(let note): "note \(note)"
+        case .keyRefreshBegan(let channel): "key refresh \(channel.bits)"
         case .emit(let event): line(event)
         }
     }
@@ -271,6 +273,8 @@ struct SessionDriver: ~Copyable {
         case .memberRemoved(let channel, let member): "removed \(channel.bits) \(line(member))"
         case .connectionCount(let channel, let data): "count \(channel.bits) \(text(data))"
         case .channelEvent(let channel, let event, let data): "event \(channel.bits) \(event) \(text(data))"
+        case .decryptionFailed(let channel, _, let event, let fault):
+            "decryption failed \(channel.bits) \(event) \(fault.status)"
         case .signedIn(let member, _): "signed in \(line(member))"
         case .signinFailed(let fault): "signin failed \(fault.status)"
         case .watchlist(let name, let ids): "\(name) [\(ids.joined(separator: " "))]"

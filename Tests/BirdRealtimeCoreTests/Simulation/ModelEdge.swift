@@ -281,9 +281,28 @@ final class ModelEdge {
         let names = Set(links.flatMap { $0.subscriptions.keys }).sorted()
         guard let channel = world.pick(names) else { return }
         sequence[channel, default: 0] += 1
-        for link in links where link.subscriptions[channel] != nil {
-            send("tick", channel, data: "\(sequence[channel] ?? 0)", to: link)
+        let number = sequence[channel] ?? 0
+        guard ChannelKind.of(channel) == .encrypted else {
+            for link in links where link.subscriptions[channel] != nil {
+                send("tick", channel, data: "\(number)", to: link)
+            }
+            return
         }
+        if world.happens(onceIn: 30) { world.rotateKeys() }
+        let data = sealed(number, channel)
+        for link in links where link.subscriptions[channel] != nil {
+            send("\(SimulatedClient.sealedPrefix)\(number)", channel, data: data, to: link)
+        }
+    }
+
+    /// With the key of now, but for what is late, or garbage, or no envelope at all.
+    private func sealed(_ number: Int, _ channel: String) -> String {
+        if world.happens(onceIn: 20) { return #"{"nonce":"x"}"# }
+        let generation =
+            world.happens(onceIn: 15) ? -1 : world.happens(onceIn: 10) ? world.keyGeneration - 1 : world.keyGeneration
+        let nonce = (0..<24).map { _ in UInt8.random(in: 0...255, using: &world.random) }
+        return Vault.seal(
+            "\(number)", Vault.sharedSecret(of: channel, world.masterKey(generation)), nonce: nonce)
     }
 
     // MARK: - Faults

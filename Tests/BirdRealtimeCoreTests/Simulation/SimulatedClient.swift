@@ -7,9 +7,11 @@ import CBirdRealtimeABI
 final class SimulatedClient {
     static let channelNames = [
         "public-a", "public-b", "private-a", "private-b", "private-c", "presence-a", "presence-b", "cache-a",
-        "refused-a", "private-denied-a", "private-encrypted-a",
+        "refused-a", "private-denied-a", "private-encrypted-a", "private-encrypted-b", "private-encrypted-c",
     ]
-    private static let neverSubscribed: Set<String> = ["refused-a", "private-denied-a", "private-encrypted-a"]
+    /// Sealed events have their numbers in their names too, which are not.
+    static let sealedPrefix = "sealed-"
+    private static let neverSubscribed: Set<String> = ["refused-a", "private-denied-a"]
     private static let memberChannel = ChannelReference(bits: 1 << 40)
 
     let number: Int
@@ -40,6 +42,9 @@ final class SimulatedClient {
     private var lastHeard: Int64 = 0
     private var lastSequence: [ChannelReference: Int] = [:]
     private var rosters: [ChannelReference: [String]] = [:]
+    /// Sealed events that the program has not been told of, opened or not, in order, and when they came.
+    private var sealed: [ChannelReference: [(name: String, cameAt: Int64)]] = [:]
+    private var lastRefresh: [ChannelReference: Int64] = [:]
 
     // What the runtime has been told.
     private var mirrorState = ConnectionState.initialized
@@ -215,7 +220,8 @@ final class SimulatedClient {
     /// Refusals and denials are final until the application asks again; some of them were the fault of chaos.
     func askAgain() throws {
         try heal()
-        for name in wanted.keys.sorted() where mirrorChannels[wanted[name] ?? .none] == .failed {
+        for name in wanted.keys.sorted()
+        where mirrorChannels[wanted[name] ?? .none] == .failed || ChannelKind.of(name) == .encrypted {
             try subscribe(name)
         }
         if wantsConnection, wantsIdentity {
@@ -285,13 +291,30 @@ final class SimulatedClient {
         noteLife()
         lastHeard = now
         session.noteInbound(now: Instant(milliseconds: now))
-        if let channel = message.channel, !EventName.isReserved(message.event, dialect: dialect),
+        guard let channel = message.channel, !EventName.isReserved(message.event, dialect: dialect),
             let reference = route(channel)
-        {
+        else {
+            try handle(.message(transport, message))
+            return
+        }
+        guard ChannelKind.of(channel) == .encrypted else {
             try delivered(message.event, on: reference, message.data)
+            return
+        }
+        sealed[reference, default: []].append((message.event, now))
+        // The short way, or for some reason the other.
+        if Bool.random(using: &world.random), let text = open(message.data, reference) {
+            try delivered(message.event, on: reference, .string(text))
         } else {
             try handle(.message(transport, message))
         }
+    }
+
+    private func open(_ data: InboundMessage.Data, _ reference: ChannelReference) -> [UInt8]? {
+        guard let key = session.key(of: reference), case .string(var memory) = data,
+            case .opened(let count) = memory.withUnsafeMutableBytes({ key.open($0, length: $0.count) })
+        else { return nil }
+        return Array(memory.suffix(count))
     }
 
     private func route(_ channel: String) -> ChannelReference? {
@@ -339,6 +362,7 @@ final class SimulatedClient {
         noteLife()
         attemptBegan += ms
         optionsChanged += ms
+        sealed = sealed.mapValues { $0.map { ($0.name, $0.cameAt + ms) } }
     }
 
     /// What an old transport or a made-up one says has no effect at all.
@@ -463,6 +487,9 @@ final class SimulatedClient {
             try require(mirrorChannels[reference] != nil || reference == Self.memberChannel, "a channel is not there")
             mirrorChannels[reference] = state == .unsubscribed ? nil : state
             if state != .subscribed {
+                let waiting = sealed.removeValue(forKey: reference) ?? []
+                try require(waiting.isEmpty || isUnsubscribing, "forgets \(waiting)")
+                lastRefresh[reference] = nil
                 if liveChannels.remove(reference) != nil {
                     missedSince[reference] = lastHeard
                 }
@@ -474,6 +501,11 @@ final class SimulatedClient {
             mirrorIdentity = memberID
         case .clientEventLost, .note:
             break
+        case .keyRefreshBegan(let reference):
+            try require(liveChannels.contains(reference), "asks for the key of a channel that is not subscribed")
+            try require(
+                now >= (lastRefresh[reference] ?? .min) + Session.keyRefreshSpacingMs, "hammers the authorizer")
+            lastRefresh[reference] = now
         case .emit(let event):
             try told(event)
         }
@@ -583,6 +615,10 @@ final class SimulatedClient {
             plannedFor = now + plan.delayMs
         case .watchlist:
             try require(false, "tells of a watchlist that no edge sent")
+        case .decryptionFailed(let reference, let channel, let event, let fault):
+            try require(wanted[channel] == reference && fault.status == BIRD_ERR_DECRYPTION, "reports \(channel)")
+            try require(!world.isSettled, "does not open \(event) of \(channel)")
+            try told(event, on: reference)
         case .signedIn, .signinFailed:
             break
         }
@@ -622,11 +658,27 @@ final class SimulatedClient {
 
     private func delivered(_ event: String, on reference: ChannelReference, _ data: InboundMessage.Data) throws {
         try require(liveChannels.contains(reference), "\(event) comes before the success or after the end")
-        guard event == "tick", case .string(let bytes) = data,
+        let isSealed = event.hasPrefix(Self.sealedPrefix)
+        if isSealed {
+            try require(Self.sealedPrefix + text(data) == event, "opens \(event) wrongly")
+            try told(event, on: reference)
+        }
+        guard event == "tick" || isSealed, case .string(let bytes) = data,
             let sequence = Int(String(decoding: bytes, as: UTF8.self))
         else { return }
         try require(sequence > lastSequence[reference] ?? 0, "tick \(sequence) comes twice or out of order")
         lastSequence[reference] = sequence
+    }
+
+    /// The program hears of every sealed event, once, and in order.
+    private func told(_ event: String, on reference: ChannelReference) throws {
+        let waiting = sealed[reference] ?? []
+        try require(waiting.first?.name == event, "tells \(event), and not the first of \(waiting)")
+        sealed[reference]?.removeFirst()
+    }
+
+    private func text(_ data: InboundMessage.Data) -> String {
+        if case .string(let bytes) = data { String(decoding: bytes, as: UTF8.self) } else { "" }
     }
 
     // MARK: - What always holds
@@ -645,11 +697,16 @@ final class SimulatedClient {
             try require(
                 mirrorChannels[channel.reference] == channel.state,
                 "the mirror of \(channel.name) says \(String(describing: mirrorChannels[channel.reference]))")
+            let isQueued = channel.admission.phase == .queued || session[.key(slot)].phase == .queued
             try require(
-                channel.admission.phase != .queued || openQuestions.count == configuration.authorizationsInFlightMax,
+                !isQueued || openQuestions.count == configuration.authorizationsInFlightMax,
                 "\(channel.name) waits though an authorizer could be asked")
             let routed = route(channel.name)
             try require((routed == channel.reference) == channel.isSubscribed, "\(channel.name) is routed wrongly")
+        }
+        for (reference, waiting) in sealed {
+            let oldest = waiting.first?.cameAt ?? now
+            try require(now <= oldest + configuration.authTimeoutMs, "keeps \(waiting) of \(reference) waiting")
         }
         try require(
             mirrorState != .connecting || now <= attemptBegan + configuration.connectTimeoutMs,

@@ -41,6 +41,8 @@ final class World {
     private(set) var isChaotic = true
     /// Whatever was broken when the world healed has been replaced: from here on nothing breaks.
     private(set) var isSettled = false
+    /// Which master key the publisher and the authorizer have.
+    private(set) var keyGeneration = 0
     private(set) var steps = 0
     var random: SplitMix64
     private(set) var clients: [SimulatedClient] = []
@@ -160,6 +162,15 @@ final class World {
         case .decision(let client, let id, let answer):
             try client.decided(id, answer)
         }
+    }
+
+    // MARK: - Keys
+
+    func masterKey(_ generation: Int) -> [UInt8] { (0..<32).map { UInt8(truncatingIfNeeded: generation * 37 + $0) } }
+
+    func rotateKeys() {
+        keyGeneration += 1
+        note(nil, "the master key is number \(keyGeneration) now")
     }
 
     // MARK: - Time and chance

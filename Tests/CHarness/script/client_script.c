@@ -7,7 +7,8 @@
  *   connect | disconnect | retry_now | configure KEY VALUE
  *   destroy | close MS | flush MS | wait STATE MS | storm THREADS
  *   subscribe CHANNEL TAG | unsubscribe CHANNEL | trigger CHANNEL EVENT [JSON] | signin TAG FLAGS
- *   grant REQUEST AUTH [MEMBER_DATA] | headers REQUEST NAME VALUE | proceed REQUEST MS | refuse REQUEST RETRIABLE MESSAGE
+ *   grant REQUEST AUTH [MEMBER_DATA] | entrust REQUEST AUTH SHARED_SECRET | refuse REQUEST RETRIABLE MESSAGE
+ *   headers REQUEST NAME VALUE | proceed REQUEST MS
  *   crowd COUNT WS_HOST                  COUNT more clients, "#" in WS_HOST being the number of each; destroy ends them too
  *   network HINT                         1 up, 2 down, 3 resumed
  *   pause | resume                       stops and goes on consuming; in the pool the next handler waits
@@ -220,6 +221,8 @@ static bird_status tell_statistics(void) {
     json_unsigned("channels", s.channels);
     json_unsigned("channels_subscribed", s.channels_subscribed);
     json_unsigned("log_entries_dropped", s.log_entries_dropped);
+    json_unsigned("decryption_failures", s.decryption_failures);
+    json_unsigned("key_refreshes", s.key_refreshes);
     return status;
 }
 
@@ -393,6 +396,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         return bird_channel_trigger(channel_named(first), second, rest, BIRD_NUL, error);
     } else if (strcmp(command, "grant") == 0) {
         return bird_request_authorize(request_numbered(first), second, rest, NULL, error);
+    } else if (strcmp(command, "entrust") == 0) {
+        return bird_request_authorize(request_numbered(first), second, NULL, rest, error);
     } else if (strcmp(command, "headers") == 0) {
         return bird_request_headers(request_numbered(first), &(bird_header){second, rest}, 1, error);
     } else if (strcmp(command, "refuse") == 0) {

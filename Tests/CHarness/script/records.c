@@ -21,6 +21,7 @@ static const char *const kinds[] = {
     "signed_in",
     "connection_lost",
     "connecting_in",
+    "decryption_error",
     [BIRD_RECORD_WATCHLIST] = "watchlist",
     [BIRD_RECORD_LOG] = "log",
 };
@@ -102,6 +103,7 @@ void print_record(const bird_record *record) {
         break;
     case BIRD_RECORD_ERROR:
     case BIRD_RECORD_SIGNIN_ERROR:
+    case BIRD_RECORD_DECRYPTION_ERROR:
         print_error(((const bird_failure *)record->detail)->error);
         break;
     case BIRD_RECORD_COMPLETION:

@@ -19,6 +19,7 @@ from .errors import (
     CalledInHandler,
     Closed,
     ConnectionFailed,
+    DecryptionError,
     EdgeError,
     ForkedClient,
     GaveUp,
@@ -30,7 +31,15 @@ from .errors import (
     QueueFull,
     TimedOut,
 )
-from .events import Event, Member, MemberEvent, StateChange, SubscriptionFailed, SubscriptionSucceeded
+from .events import (
+    DecryptionFailed,
+    Event,
+    Member,
+    MemberEvent,
+    StateChange,
+    SubscriptionFailed,
+    SubscriptionSucceeded,
+)
 from .options import Options
 from .statistics import Statistics
 from .stream import EventStream
@@ -46,6 +55,8 @@ __all__ = [
     "Closed",
     "Connection",
     "ConnectionFailed",
+    "DecryptionError",
+    "DecryptionFailed",
     "EdgeError",
     "Event",
     "EventStream",

@@ -44,6 +44,7 @@ BIRD_ERR_PROXY = -37
 BIRD_ERR_UPGRADE = -38
 BIRD_ERR_PROTOCOL = -39
 BIRD_ERR_SERVER = -40
+BIRD_ERR_DECRYPTION = -41
 BIRD_ERR_GAVE_UP = -42
 
 BIRD_AREA_ARGUMENT = 1
@@ -113,6 +114,7 @@ BIRD_RECORD_REQUEST = 11
 BIRD_RECORD_SIGNED_IN = 12
 BIRD_RECORD_CONNECTION_LOST = 13
 BIRD_RECORD_CONNECTING_IN = 14
+BIRD_RECORD_DECRYPTION_ERROR = 15
 BIRD_RECORD_WATCHLIST = 16
 BIRD_RECORD_LOG = 17
 
@@ -322,6 +324,8 @@ class StatisticsCounters(ctypes.Structure):
         ("channels", c_uint64),
         ("channels_subscribed", c_uint64),
         ("log_entries_dropped", c_uint64),
+        ("decryption_failures", c_uint64),
+        ("key_refreshes", c_uint64),
     )
 
 

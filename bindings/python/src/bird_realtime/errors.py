@@ -137,6 +137,12 @@ class EdgeError(BirdRealtimeError):
     default_status = _abi.BIRD_ERR_SERVER
 
 
+class DecryptionError(BirdRealtimeError):
+    """An event of an encrypted channel could not be opened."""
+
+    default_status = _abi.BIRD_ERR_DECRYPTION
+
+
 _CLASSES: dict[int, type[BirdRealtimeError]] = {
     _abi.BIRD_ERR_ARGUMENT: InvalidArgument,
     _abi.BIRD_ERR_CLOSED: Closed,
@@ -164,6 +170,7 @@ _CLASSES: dict[int, type[BirdRealtimeError]] = {
     _abi.BIRD_ERR_UPGRADE: ConnectionFailed,
     _abi.BIRD_ERR_PROTOCOL: ConnectionFailed,
     _abi.BIRD_ERR_SERVER: EdgeError,
+    _abi.BIRD_ERR_DECRYPTION: DecryptionError,
     _abi.BIRD_ERR_GAVE_UP: GaveUp,
 }
 

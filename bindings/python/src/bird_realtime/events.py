@@ -127,6 +127,17 @@ class SubscriptionFailed(Event):
         self._data = {"error": error.message, "endpoint": error.endpoint, "status": error.http_status}
 
 
+class DecryptionFailed(Event):
+    """``bird:decryption_error``: an event of an encrypted channel is lost. ``error`` says why; ``data`` has its
+    "channel" and "event"."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, channel: Channel, raw: bytes, data_kind: int, error: BirdRealtimeError) -> None:
+        super().__init__("bird:decryption_error", channel, raw, data_kind)
+        self.error = error
+
+
 class MemberEvent(Event):
     """``bird:member_added`` or ``bird:member_removed``: ``member`` has come or gone."""
 

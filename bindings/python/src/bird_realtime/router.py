@@ -14,7 +14,15 @@ from .bindings import Bindings
 from .channel import Channel, MemberChannel, PresenceChannel
 from .connection import Connection
 from .errors import BirdRealtimeError
-from .events import Event, MemberEvent, StateChange, SubscriptionFailed, SubscriptionSucceeded, member_of
+from .events import (
+    DecryptionFailed,
+    Event,
+    MemberEvent,
+    StateChange,
+    SubscriptionFailed,
+    SubscriptionSucceeded,
+    member_of,
+)
 
 logger = logging.getLogger("bird_realtime")
 
@@ -100,6 +108,7 @@ class Router:
             _abi.BIRD_RECORD_SIGNED_IN: self._signed_in,
             _abi.BIRD_RECORD_CONNECTION_LOST: self._connection_lost,
             _abi.BIRD_RECORD_CONNECTING_IN: self._connecting_in,
+            _abi.BIRD_RECORD_DECRYPTION_ERROR: self._decryption_failed,
             _abi.BIRD_RECORD_WATCHLIST: self._watchlist,
             _abi.BIRD_RECORD_LOG: self._logged,
         }
@@ -173,8 +182,8 @@ class Router:
         if isinstance(argument, BirdRealtimeError) and not was_called:
             logger.warning("%s without a handler: %s", event, argument)
 
-    def emit_channel(self, channel: Channel, event: Event) -> None:
-        self.emit(channel._of_event(event.name), event)
+    def emit_channel(self, channel: Channel, event: Event) -> bool:
+        return self.emit(channel._of_event(event.name), event)
 
     def emit_status(self, channel: Channel, status: SubscriptionSucceeded | SubscriptionFailed) -> None:
         bindings = channel._announce(status)
@@ -244,6 +253,15 @@ class Router:
         channel = self._channel(fields)
         if channel is not None:
             self.emit_channel(channel, Event("bird:connection_count", channel, fields.payload, fields.data_kind))
+
+    def _decryption_failed(self, fields: Fields) -> None:
+        channel = self._channel(fields)
+        if channel is None:
+            return
+        detail = _abi.FailureDetail.from_address(fields.detail)
+        error = self._failure(detail.error or 0, _abi.BIRD_ERR_DECRYPTION)
+        if not self.emit_channel(channel, DecryptionFailed(channel, fields.payload, fields.data_kind, error)):
+            logger.warning("%s: %s", channel.name, error)
 
     def _state_changed(self, fields: Fields) -> None:
         change = _state_change(fields.detail)

@@ -62,3 +62,7 @@ class Statistics(NamedTuple):
     channels_subscribed: int
     #: log entries that a sink, or the client's queue, had no room for
     log_entries_dropped: int
+    #: bird:decryption_error events
+    decryption_failures: int
+    #: times the key of a subscribed channel was asked for again
+    key_refreshes: int

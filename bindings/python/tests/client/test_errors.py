@@ -8,6 +8,7 @@ from bird_realtime import (
     BirdRealtimeError,
     Closed,
     ConnectionFailed,
+    DecryptionError,
     GaveUp,
     InvalidArgument,
     QueueFull,
@@ -20,7 +21,7 @@ from bird_realtime import (
 def test_one_tree() -> None:
     exported = [getattr(bird_realtime, name) for name in bird_realtime.__all__]
     classes = [each for each in exported if isinstance(each, type) and issubclass(each, BaseException)]
-    assert len(classes) == 15
+    assert len(classes) == 16
     assert all(issubclass(each, BirdRealtimeError) for each in classes)
 
 
@@ -33,6 +34,7 @@ def test_one_tree() -> None:
         (_abi.BIRD_ERR_REFUSED, ConnectionFailed),
         (_abi.BIRD_ERR_AUTH, AuthorizationError),
         (_abi.BIRD_ERR_GAVE_UP, GaveUp),
+        (_abi.BIRD_ERR_DECRYPTION, DecryptionError),
         (_abi.BIRD_ERR_HANDLE, BirdRealtimeError),
         (-987, BirdRealtimeError),
     ],

@@ -12,6 +12,8 @@ from bird_realtime import (
     BirdRealtimeError,
     Channel,
     ConnectionFailed,
+    DecryptionError,
+    DecryptionFailed,
     GaveUp,
     InvalidArgument,
     Member,
@@ -108,6 +110,30 @@ def test_subscription_succeeded(bird: BirdRealtime) -> None:
     deliver(bird, batch)
     assert [(event.is_resubscribe, event.interrupted) for event in seen] == [(False, 0), (True, 1.5)]
     assert (seen[0].data, seen[0].members, seen[0].my_id) == ({}, {}, None)
+
+
+def test_decryption_failed(bird: BirdRealtime, caplog: pytest.LogCaptureFixture) -> None:
+    vault = bird.subscribe("private-encrypted-vault")
+    batch = BatchMaker()
+    lost = b'{"channel":"private-encrypted-vault","event":"balance.set"}'
+    batch.add(
+        _abi.BIRD_RECORD_DECRYPTION_ERROR,
+        tag=vault._tag,
+        event="bird:decryption_error",
+        data=lost,
+        data_kind=_abi.BIRD_DATA_VALUE,
+        detail=_abi.FailureDetail(),
+    )
+    deliver(bird, batch)
+    assert "private-encrypted-vault" in caplog.text, "nothing is lost without a word"
+    caplog.clear()
+    seen: list[DecryptionFailed] = []
+    vault.bind("bird:decryption_error", seen.append)
+    bird.bind_global(lambda event: pytest.fail(f"{event} is no application event"))
+    deliver(bird, batch)
+    assert [event.data["event"] for event in seen] == ["balance.set"]
+    assert isinstance(seen[0].error, DecryptionError)
+    assert not caplog.text
 
 
 def test_a_handler_bound_after_the_answer(bird: BirdRealtime, lobby: PresenceChannel) -> None:
