@@ -21,6 +21,7 @@ static uint64_t observe(bird_client *client, uint64_t kinds, const char *note) {
     return binding;
 }
 
+/* FEA-05: those of the client hear of every channel. */
 MODE_CASE(handlers_run_named_then_channel_then_client) {
     world w = world_open(harness_mode());
     world_connect(&w);
