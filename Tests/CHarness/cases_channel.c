@@ -307,6 +307,82 @@ static void see_roster(const bird_record *record, void *user_data) {
     }
 }
 
+/* Members of one channel in order of arrival, as the case knows them. */
+#define FLOOD_MEMBERS 12
+#define FLOOD_ROUNDS 100
+#define FLOOD_CHANGES_PER_ROUND 20
+
+static int flood_roster[FLOOD_MEMBERS], flood_count;
+static atomic_int flood_checks;
+
+/* Joins or leaves, whichever member `id` has not done last. */
+static bool flood_change(int id) {
+    for (int i = 0; i < flood_count; i++) {
+        if (flood_roster[i] == id) {
+            memmove(flood_roster + i, flood_roster + i + 1, (size_t)(--flood_count - i) * sizeof *flood_roster);
+            return false;
+        }
+    }
+    flood_roster[flood_count++] = id;
+    return true;
+}
+
+static void see_flood(const bird_record *record, void *user_data) {
+    (void)user_data;
+    bird_members *members = NULL;
+    CHECK_STATUS(bird_channel_members(record->channel, &members), BIRD_OK);
+    char text[128] = "";
+    bool is_there = false;
+    const char *id = record->kind == BIRD_RECORD_EVENT ? "" : ((const bird_member *)record->detail)->id;
+    for (size_t i = 0; i < bird_members_count(members); i++) {
+        strcat(strcat(text, " "), bird_members_id(members, i));
+        is_there = is_there || strcmp(bird_members_id(members, i), id) == 0;
+    }
+    bird_members_free(members);
+    if (record->kind == BIRD_RECORD_EVENT) {
+        CHECK_TEXT(text, record->data);
+    } else {
+        CHECK(is_there == (record->kind == BIRD_RECORD_MEMBER_ADDED));
+    }
+    atomic_fetch_add(&flood_checks, 1);
+}
+
+/* Each event says how the roster must be; many of them, with the joins and leaves between them, wait for the program at a time. */
+MODE_CASE(rosters_keep_up_with_a_flood) {
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    bird_channel *room = world_join(&w, "presence-room");
+    UNTIL(&w, channel_state(room) == BIRD_CHANNEL_SUBSCRIBED);
+    world_emit_event(&w, "presence-room", "bird_internal:member_removed", "{\"member_id\":\"m_1\"}");
+    world_settle(&w);
+    uint64_t binding;
+    const uint64_t kinds = 1u << BIRD_RECORD_MEMBER_ADDED | 1u << BIRD_RECORD_MEMBER_REMOVED;
+    CHECK_STATUS(bird_client_observe(w.client, kinds, see_flood, NULL, NULL, &binding, NULL), BIRD_OK);
+    CHECK_STATUS(bird_channel_bind(room, "roster", see_flood, NULL, NULL, &binding, NULL), BIRD_OK);
+    unsigned draw = 1;
+    for (int round = 0; round < FLOOD_ROUNDS; round++) {
+        static char frames[10240];
+        char *at = frames;
+        for (int change = 0; change < FLOOD_CHANGES_PER_ROUND; change++) {
+            draw = draw * 1103515245u + 12345u;
+            const int id = (int)(draw >> 16) % FLOOD_MEMBERS;
+            at += sprintf(at,
+                          "%s\"{\\\"event\\\":\\\"bird_internal:member_%s\\\",\\\"channel\\\":\\\"presence-room\\\","
+                          "\\\"data\\\":{\\\"member_id\\\":%d}}\","
+                          "\"{\\\"event\\\":\\\"roster\\\",\\\"channel\\\":\\\"presence-room\\\",\\\"data\\\":\\\"",
+                          change ? "," : "[", flood_change(id) ? "added" : "removed", id);
+            for (int i = 0; i < flood_count; i++) {
+                at += sprintf(at, " %d", flood_roster[i]);
+            }
+            at += sprintf(at, "\\\"}\"");
+        }
+        sprintf(at, "]");
+        CHECK_STATUS(bird_channel_trigger(w.control, "client-emit", frames, BIRD_NUL, NULL), BIRD_OK);
+    }
+    UNTIL(&w, atomic_load(&flood_checks) == 2 * FLOOD_ROUNDS * FLOOD_CHANGES_PER_ROUND);
+    world_close(&w);
+}
+
 MODE_CASE(presence_roster_is_that_of_the_record) {
     world w = world_open(harness_mode());
     uint64_t binding;

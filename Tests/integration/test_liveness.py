@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import pytest
 from conftest import StartClient
-from scripted_server import PONG, ScriptedServer, event, frame, succeeded, text
+from scripted_server import PONG, ScriptedServer, dump, event, frame, succeeded, text
 
 
 def test_missing_pong_means_a_new_connection(server: ScriptedServer, connect: StartClient) -> None:
@@ -71,6 +72,29 @@ def test_subscribe_without_an_answer_will_be_retried(server: ScriptedServer, con
     connection.expect_subscribe("orders")
     connection.send_text(succeeded("orders"))
     client.wait_for("subscribed")
+
+
+def test_answer_deadline_counts_from_the_written_frame(server: ScriptedServer, connect: StartClient) -> None:
+    """The edge stops reading; what the client asks then has not been asked until the edge reads again."""
+    server.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client = connect(
+        server, answer_timeout_ms=300, authorizer=1, client_event_bytes_max=100_000, outbound_bytes_max=32_000_000
+    )
+    client.do("subscribe", "private-a", 0)
+    connection = server.accept()
+    connection.establish()
+    client.do("grant", client.wait_for("request")["request"], "key:sig")
+    connection.join("private-a", auth="key:sig")
+    client.wait_for("subscribed")
+    for _ in range(200):  # more than any socket buffer
+        client.do("trigger", "private-a", "client-x", dump("x" * 60_000).decode())
+    client.do("subscribe", "orders", 0)
+    assert server.is_left_alone_for(1.0)
+    assert not client.all("subscription_error")
+    while connection.read_frame().json["event"] != "bird:subscribe":
+        pass
+    failed = client.wait_for("subscription_error", channel="orders")
+    assert (failed["error"], failed["will_retry"]) == ("BIRD_ERR_TIMEOUT", 1)
 
 
 def test_signin_without_an_answer_fails_the_call(server: ScriptedServer, connect: StartClient) -> None:

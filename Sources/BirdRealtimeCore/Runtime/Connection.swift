@@ -201,7 +201,11 @@ final class Connection: EventSource {
     }
 
     override func handle(_ events: UInt32, _ now: Instant) {
-        if events & EPOLLOUT.rawValue != 0 { flush() }
+        if events & EPOLLOUT.rawValue != 0 {
+            flush()
+            // What was written has set deadlines, and somebody may have waited for it.
+            if phase != .ended { owner.connectionTurnEnded(self) }
+        }
         if events & (EPOLLIN.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 {
             if isPaused, events & (EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0 {
                 detach()
