@@ -332,8 +332,8 @@ class BirdRealtime(GloballyBindable):
         self._check_usable()
 
     def _own_name(self, event: str) -> str:
-        """What the library tells of has a name in each dialect, and one number. Records with this event carry it from now
-        on instead of a name to decode."""
+        """What the library tells of has a name in each dialect, and one number, which its records carry from now on
+        instead of a name to decode."""
         if self._is_closed:
             return event
         return self._router.names.setdefault(self._native.intern(text_argument(event, "event")), event)
