@@ -64,6 +64,8 @@ public struct RealtimeError: Error, Sendable, Hashable, CustomStringConvertible 
         public static let upgrade = Kind(rawValue: BIRD_ERR_UPGRADE)
         /// The server broke a protocol.
         public static let protocolViolation = Kind(rawValue: BIRD_ERR_PROTOCOL)
+        /// An event of an encrypted channel could not be opened.
+        public static let decryption = Kind(rawValue: BIRD_ERR_DECRYPTION)
         /// As many attempts as `reconnectAttemptsMax` allows have failed; `connect()` begins anew.
         public static let gaveUp = Kind(rawValue: BIRD_ERR_GAVE_UP)
         /// The edge reported an error that belongs to no channel.

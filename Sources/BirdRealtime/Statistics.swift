@@ -58,6 +58,10 @@ public struct Statistics: Sendable, Hashable {
     public let logEntriesDropped: UInt64
     /// Changes of the network that concerned the client, hints and suspends included.
     public let networkChanges: UInt64
+    /// Events of encrypted channels that could not be opened.
+    public let decryptionFailures: UInt64
+    /// Times that the key of a subscribed channel was asked for again.
+    public let keyRefreshes: UInt64
 
     init(_ core: bird_statistics) {
         bytesReceived = core.bytes_received
@@ -77,6 +81,8 @@ public struct Statistics: Sendable, Hashable {
         attemptsRefused = core.attempts_refused
         eventsDropped = core.events_dropped
         watchlistEntriesMalformed = core.watchlist_entries_malformed
+        decryptionFailures = core.decryption_failures
+        keyRefreshes = core.key_refreshes
         networkChanges = core.network_changes
         reconnects = core.reconnects
         connectionsLost = core.connections_lost

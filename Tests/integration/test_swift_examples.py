@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,14 +14,44 @@ from program import Program
 
 from bird_realtime.testing import App, EdgeConfig, EdgeServer
 
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # pydantic's, about a field of the SDK
+    from bird import Bird
+
+VAULT = "private-encrypted-vault"
+MASTER_KEY = bytes(range(32))
+ROTATED_MASTER_KEY = bytes(reversed(range(32)))
+
 Run = Callable[..., Program]
+MakeSDK = Callable[[bytes], Bird]
 
 
 @pytest.fixture
 def edge() -> Iterator[EdgeServer]:
     members = {"m_7": {"name": "Noor"}, "m_8": None}
-    with EdgeServer(EdgeConfig(app=App(client_events=True), members=members)) as running:
+    config = EdgeConfig(app=App(client_events=True), members=members, encryption_master_key=MASTER_KEY)
+    with EdgeServer(config) as running:
         yield running
+
+
+@pytest.fixture
+def sdk(edge: EdgeServer) -> Iterator[MakeSDK]:
+    """The official SDK of a backend with this master key."""
+    with ExitStack() as stack:
+
+        def make(master_key: bytes) -> Bird:
+            return stack.enter_context(
+                Bird(
+                    api_key=edge.api_key,
+                    base_url=edge.base_url,
+                    realtime_key=edge.app_key,
+                    realtime_secret=edge.app_secret,
+                    realtime_encryption_master_key=base64.b64encode(master_key).decode(),
+                    max_retries=0,
+                )
+            )
+
+        yield make
 
 
 @pytest.fixture
@@ -141,6 +174,19 @@ def test_statistics(edge: EdgeServer, run: Run) -> None:
     assert report["client"]["state"] == "connected"
     example.end_input()
     assert example.wait() == 0
+
+
+def test_encrypted(edge: EdgeServer, run: Run, sdk: MakeSDK) -> None:
+    example = run("encrypted", edge.auth_endpoint, VAULT)
+    example.wait_for("nothing can be sent: .*")
+    example.wait_for(f"subscribed to {VAULT}")
+    sdk(MASTER_KEY).realtime.publish(edge.app_id, event="balance", channels=[VAULT], data={"cents": 7})
+    example.wait_for(VAULT + r': balance \{"cents": ?7\}')
+    edge.set_encryption_master_key(ROTATED_MASTER_KEY)
+    sdk(ROTATED_MASTER_KEY).realtime.publish(edge.app_id, event="balance", channels=[VAULT], data={"cents": 8})
+    example.wait_for(VAULT + r': balance \{"cents": ?8\}')
+    sdk(MASTER_KEY).realtime.publish(edge.app_id, event="late", channels=[VAULT], data={"cents": 9})
+    example.wait_for("cannot read: late")
 
 
 def test_bad_arguments(run_swift: Run, run: Run) -> None:
