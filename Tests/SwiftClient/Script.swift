@@ -76,6 +76,7 @@ final class Script {
         case "connect": bird.connect()
         case "disconnect": bird.disconnect()
         case "retry_now": bird.retryNow()
+        case "network": bird.networkHint(["1": .up, "2": .down][words[0]] ?? .resumed)
         case "configure": try bird.set(words[0], words[1])
         case "close": try bird.close(timeout: seconds(words[0]))
         case "flush": try bird.flush(timeout: seconds(words[0]))
@@ -83,6 +84,7 @@ final class Script {
         case "state": return ["state": JSONValue(bird.connectionState.rawValue)]
         case "member": return ["member_id": JSONValue(bird.signedInMember?.memberId ?? "")]
         case "statistics": return bird.statistics.fields
+        case "dump": return ["dump": JSONValue(bird.dump.text)]
         case "subscribe": bird.subscribe(words[0])
         case "pause": queue.async { [gate] in gate.wait() }
         case "resume": gate.signal()

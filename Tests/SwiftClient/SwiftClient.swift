@@ -45,6 +45,14 @@ private func options(
         case "pong_timeout_ms": options.keepAlive.pongTimeout = seconds
         case "connect_timeout_ms": options.connectTimeout = seconds
         case "overflow": options.overflow = Overflow(rawValue: value) ?? .pause
+        case "log_level":
+            options.log.level = LogLevel(rawValue: value)
+            options.log.handler = { entry in
+                say([
+                    "record": "log", "level": JSONValue(entry.level.rawValue), "message": JSONValue(entry.message),
+                    "about": JSONValue(entry.channelName ?? ""),
+                ])
+            }
         case "authorizer": options.authorizer = { try await questions.authorize($0, $1) }
         case "member_authorizer": options.memberAuthorizer = { try await questions.authorizeMember($0) }
         case "header_provider": options.headerProvider = { try await questions.headers(for: $0) }

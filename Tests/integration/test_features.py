@@ -901,6 +901,44 @@ def test_statistics(on: str, edge: EdgeServer, join: Start) -> None:
     assert (after["connects"], after["attempts"], after["frames_malformed"]) == (1, 1, 0)
 
 
+def test_dump(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join(header__authorization="Bearer m_8")
+    subscribe(client, "private-ledger")
+    told = client.do("dump")["dump"]
+    assert json.loads(told)["client"]["state"] == "connected"
+    assert "private-ledger" in told
+    assert "Bearer" not in told
+
+
+def test_log_handler(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join(log_level="verbose")
+    edge.deny_channel("private-hidden")
+    client.do("subscribe", "private-hidden", 0)
+    assert client.wait_for("log", about="private-hidden")["message"]
+    edge.allow_channel("private-hidden")
+
+
+def test_log_file(on: str, edge: EdgeServer, join: Start, tmp_path: Path) -> None:
+    file = tmp_path / "bird.log"
+    client = join(
+        log_file=str(file),
+        log_file_level="verbose",
+        log_file_bytes_max=3_000,
+        log_files_kept=2,
+        header__authorization="Bearer m_8",
+    )
+    client.do("subscribe", "private-ledger", 0)
+    while not (tmp_path / "bird.log.1").exists():
+        client.wait_for("subscribed", channel="private-ledger")
+        edge.drop_connections()
+    client.wait_for("subscribed", channel="private-ledger")
+    files = {path.name: path.read_text() for path in tmp_path.iterdir() if path.name in ("bird.log", "bird.log.1")}
+    assert all(0 < len(text) <= 3_000 for text in files.values())
+    assert "private-ledger" in files["bird.log.1"]
+    assert not any("Bearer" in text for text in files.values())
+    assert not (tmp_path / "bird.log.2").exists()
+
+
 def test_fork(on: str, edge: EdgeServer, join: Start) -> None:
     client = join()
     assert client.do("fork")["in_child"] == "BIRD_ERR_FORKED"
