@@ -28,7 +28,7 @@ public struct LogOptions: Sendable {
 
     func add(to settings: inout Settings) {
         settings.add("log_level", level?.rawValue)
-        if areas != .all { settings.add("log_areas", areas.names) }
+        if areas != .all { settings.add("log_areas", areas.description) }
         if console != .off { settings.add("log_console", console.rawValue) }
         file?.add(to: &settings)
     }
@@ -51,7 +51,7 @@ public enum LogLevel: String, Sendable, CaseIterable {
 }
 
 /// What entries are about.
-public struct LogAreas: OptionSet, Sendable, Hashable {
+public struct LogAreas: OptionSet, Sendable, Hashable, CustomStringConvertible {
     public let rawValue: Int32
 
     public init(rawValue: Int32) {
@@ -75,8 +75,8 @@ public struct LogAreas: OptionSet, Sendable, Hashable {
         .connection, .channel, .authorization, .signin, .delivery, .network, .wire, .process,
     ]
 
-    /// As the option takes them.
-    var names: String {
+    /// Their names, with commas between them.
+    public var description: String {
         LogArea.allCases.filter { rawValue & $0.rawValue != 0 }.map(\.name).joined(separator: ",")
     }
 }
