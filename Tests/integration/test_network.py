@@ -413,6 +413,7 @@ def suspendable(clock: Clock, face: str, host: str, **options: str | int) -> Ite
 
 
 def check_suspend(clock: Clock, face: str, server: ScriptedServer, **options: str | int) -> None:
+    """LIV-08: the time for which the machine slept counts."""
     with suspendable(clock, face, server.host, **options) as client:
         connection = server.accept()
         connection.establish()
