@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import signal
@@ -149,6 +150,34 @@ def test_authorizer(edge: EdgeServer, run: RunExample) -> None:
     example.wait_for(r"sign ([\d.]+):private-ledger")
     example.write("")
     example.wait_for("not on private-ledger: .*no signature was given.*")
+
+
+def test_encrypted(edge: EdgeServer, face: str) -> None:
+    programs: dict[str, list[str | Path]] = {
+        "c": [PROGRAMS / "encrypted"],
+        "python": [sys.executable, "-u", ROOT / "examples/python/encrypted.py"],
+    }
+    vault = "private-encrypted-vault"
+    keys = [base64.b64decode(edge.encryption_master_key), bytes(range(32))]
+    example = Program([*programs[face], edge.app_key, edge.ws_host, edge.auth_endpoint, vault])
+    with ExitStack() as stack:
+        stack.callback(example.close)
+        example.wait_for(f"subscribed to {vault}")
+        for number, key in enumerate(keys):
+            edge.set_encryption_master_key(key)
+            backend = Bird(
+                api_key=edge.api_key,
+                base_url=edge.base_url,
+                realtime_key=edge.app_key,
+                realtime_secret=edge.app_secret,
+                realtime_encryption_master_key=base64.b64encode(key).decode(),
+                max_retries=0,
+            )
+            stack.enter_context(backend)
+            backend.realtime.publish(edge.app_id, event="balance", channels=[vault], data={"n": number})
+            example.wait_for(f'{vault}: balance {{"n":{number}}}')
+        edge.publish("garbage", [vault], 1)
+        example.wait_for('lost {"channel":"private-encrypted-vault","event":"garbage"}: .*envelope.*')
 
 
 def test_headers(edge: EdgeServer, face: str, auth: ScriptedServer, tmp_path: Path) -> None:
@@ -336,6 +365,7 @@ def test_bad_arguments(run: RunExample) -> None:
         "signin",
         "watchlist",
         "authorizer",
+        "encrypted",
         "headers",
         "threads",
         "queue",
