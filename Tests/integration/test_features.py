@@ -5,6 +5,7 @@ The three driver programs speak one language, see Tests/CHarness/script/client_s
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import ssl
@@ -20,13 +21,14 @@ import pytest
 from certificates import Authority
 from conftest import QUICK_BACKOFF
 from features import DOCUMENT, HEADINGS, OURS, table
+from nacl.secret import SecretBox
 from namespaces import Namespace
 from paths import CLIENT_SCRIPT, PYTHON_CLIENT, SWIFT_PROGRAMS
 from proxies import SocksProxy
 from script_client import ScriptClient
 from scripted_server import PING, PONG, Connection, ScriptedServer, event, frame, refusing_port, text
 
-from bird_realtime.edge.signing import auth_string, channel_string, signin_string
+from bird_realtime.edge.signing import auth_string, channel_string, shared_secret, signin_string
 from bird_realtime.testing import App, EdgeConfig, EdgeServer
 
 PROGRAMS: dict[str, list[str | Path]] = {
@@ -616,6 +618,39 @@ def test_payloads_keep_their_bytes(on: str, edge: EdgeServer, join: Start) -> No
     for written in ("12345678901234567890.123456789", '{"a": [1e400, -0 ]}', "null"):
         edge.inject_text(json.dumps({"event": "raw", "channel": "orders", "data": written}))
         assert client.wait_for("event", event="raw")["data"] == written
+
+
+def seal(channel: str, master_key: bytes, data: object) -> dict[str, str]:
+    """As a backend with this master key publishes."""
+    sealed = SecretBox(base64.b64decode(shared_secret(channel, master_key))).encrypt(json.dumps(data).encode())
+    return {
+        "nonce": base64.b64encode(sealed.nonce).decode(),
+        "ciphertext": base64.b64encode(sealed.ciphertext).decode(),
+    }
+
+
+def test_encrypted_channel(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join()
+    vault, key = "private-encrypted-vault", bytes(range(32))
+    edge.set_encryption_master_key(key)
+    subscribe(client, vault)
+    edge.publish("balance", [vault], seal(vault, key, {"balance": 1250}))
+    assert payload(client.wait_for("event", channel=vault, event="balance")) == {"balance": 1250}
+
+
+def test_rotated_key(on: str, edge: EdgeServer, join: Start) -> None:
+    client = join()
+    vault = "private-encrypted-vault"
+    edge.set_encryption_master_key(bytes(32))
+    subscribe(client, vault)
+    rotated = bytes(range(32))
+    edge.set_encryption_master_key(rotated)
+    edge.fail_http("auth", delay_s=0.2, times=1)
+    for number in range(20):
+        edge.publish("tick", [vault], seal(vault, rotated, number))
+    client.wait_for("event", channel=vault, data="19")
+    assert [payload(record) for record in client.all("event", channel=vault)] == list(range(20))
+    assert client.statistic("authorizations") == 2
 
 
 def test_pusher_dialect(on: str, server: ScriptedServer, connect: Start) -> None:
