@@ -48,6 +48,7 @@ final class Script {
             ("subscription_error", BirdProtocol.Event.subscriptionError),
             ("member_added", BirdProtocol.Event.memberAdded), ("member_removed", BirdProtocol.Event.memberRemoved),
             ("connection_count", BirdProtocol.Event.connectionCount),
+            ("decryption_error", BirdProtocol.Event.decryptionError),
         ] {
             bird.bind(event) { channel, data in
                 say(lifecycleFields(data).merging(["record": JSONValue(record), "channel": JSONValue(channel)]) { $1 })

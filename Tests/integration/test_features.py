@@ -505,6 +505,35 @@ def test_numeric_member_ids(on: str, server: ScriptedServer, connect: Start) -> 
     assert client.do("roster", "presence-lobby")["members"] == "7 m_8"
 
 
+def seal(channel: str, master_key: bytes, data: object) -> dict[str, str]:
+    """What the server SDK publishes on an encrypted channel."""
+    sealed = SecretBox(base64.b64decode(shared_secret(channel, master_key))).encrypt(json.dumps(data).encode())
+    parts = {"nonce": sealed.nonce, "ciphertext": sealed.ciphertext}
+    return {name: base64.b64encode(part).decode() for name, part in parts.items()}
+
+
+def test_encrypted_channel(on: str, edge: EdgeServer, join: Start) -> None:
+    channel, key = "private-encrypted-vault", base64.b64decode(edge.encryption_master_key)
+    client = join()
+    subscribe(client, channel)
+    edge.publish("balance.set", [channel], seal(channel, key, {"balance": 7}))
+    assert payload(client.wait_for("event", channel=channel, event="balance.set")) == {"balance": 7}
+    assert client.call("trigger", channel, "client-x", "1")["status"] == "BIRD_ERR_UNSUPPORTED"
+
+
+def test_keys_of_encrypted_channels_change(on: str, edge: EdgeServer, join: Start) -> None:
+    channel, old, new = "private-encrypted-vault", base64.b64decode(edge.encryption_master_key), bytes(range(32))
+    client = join()
+    subscribe(client, channel)
+    edge.set_encryption_master_key(new)
+    for number in range(5):
+        edge.publish("balance.set", [channel], seal(channel, new, number))
+    edge.publish("balance.set", [channel], seal(channel, old, "lost"))
+    assert [payload(client.wait_for("event", event="balance.set")) for _ in range(5)] == list(range(5))
+    assert payload(client.wait_for("decryption_error", channel=channel))["event"] == "balance.set"
+    edge.set_encryption_master_key(old)
+
+
 def test_cache_channel(on: str, edge: EdgeServer, join: Start) -> None:
     client = join()
     subscribe(client, "cache-prices")
