@@ -55,7 +55,7 @@ package struct ClientOptions: Sendable {
     package var tag: UInt64 = 0
     package var log = LogOptions()
     /// What was set, by key: for the dump.
-    private(set) var given: [String: String] = [:]
+    var given: [String: String] = [:]
 
     /// The program is asked by request records.
     var needsRequests: Bool { asksAuthorizer || asksMemberAuthorizer || asksForHeaders || session.asksBeforeReconnect }

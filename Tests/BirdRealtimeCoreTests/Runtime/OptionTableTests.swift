@@ -6,6 +6,9 @@ import Testing
     /// All that options hold, as text: what is stored where cannot hide from it.
     private func contents(_ options: ClientOptions) -> String {
         var text = ""
+        var options = options
+        // That something was set is kept beside what was set.
+        options.given = [:]
         dump(options, to: &text)
         return text
     }
@@ -37,7 +40,11 @@ import Testing
         switch row.storage {
         case .flag: ["\(row.defaultText)" == "0" ? "1" : "0"]
         case .number(let range, _): ["\(range.lowerBound)", "\(range.upperBound)"]
-        case .text: ["abc", "192.0.2.1", "http://localhost", "1.3", "loop", "drop-oldest", "staged", "1x1", "pusher"]
+        case .text:
+            [
+                "abc", "192.0.2.1", "http://localhost", "1.3", "loop", "drop-oldest", "staged", "1x1", "pusher",
+                "error", "wire",
+            ]
         }
     }
 
