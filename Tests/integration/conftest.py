@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ for variable in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):  # they 
     os.environ.pop(variable, None)
     os.environ.pop(variable.upper(), None)
 os.environ.setdefault("BIRDREALTIME_LIBRARY", str(ROOT / "build/lib/libbirdrealtime.so"))
+# A shell that runs the tests in the background has them ignore SIGINT, and their programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FACES: dict[str, list[str | Path]] = {"c": [CLIENT_SCRIPT], "python": [sys.executable, PYTHON_CLIENT]}
 
