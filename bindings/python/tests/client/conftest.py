@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,6 +9,9 @@ import pytest
 from bird_realtime import BirdRealtime, _native
 
 from .fake_library import FakeLibrary
+
+# A shell that runs the tests in the background has them ignore SIGINT, and their programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

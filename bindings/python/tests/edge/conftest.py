@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+
+# A shell that runs the tests in the background has them ignore SIGINT, and their programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if sys.version_info < (3, 10):
     collect_ignore_glob = ["test_*.py"]  # the edge needs 3.10, as aiohttp does
