@@ -134,6 +134,12 @@ static void count_destructor(void *user_data) {
     ++*(int *)user_data;
 }
 
+static void never_logged(const bird_log_entry *entry, void *user_data) {
+    (void)entry;
+    (void)user_data;
+    harness_fail(__FILE__, __LINE__, "a log handler was called");
+}
+
 /* Together with the next function: every function that takes a handle and returns a status. */
 static void check_options_are_refused(handles *all) {
     bird_client *made = NULL;
@@ -147,6 +153,9 @@ static void check_options_are_refused(handles *all) {
     CHECK_STATUS(bird_options_set_queue(all->options, all->asking.queue), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_options_set_loop(all->options, all->loop), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_options_set_tag(all->options, 1), BIRD_ERR_FORKED);
+    int destructions = 0;
+    CHECK_STATUS(bird_options_set_log(all->options, never_logged, &destructions, count_destructor), BIRD_ERR_FORKED);
+    CHECK_INT(destructions, 1);
     CHECK_STATUS(bird_client_create(all->options, &made, NULL), BIRD_ERR_FORKED);
     CHECK(made == NULL);
 }
@@ -175,6 +184,10 @@ static void check_every_call_is_refused(handles *all) {
     CHECK_STATUS(bird_client_connect(client, NULL), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_disconnect(client), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_network_hint(client, BIRD_NETWORK_UP), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_client_retry_now(client), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_client_set(client, "reconnect", "fixed", NULL), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_client_set_int(client, "reconnect_delay_ms", 1, NULL), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_client_dump(client, text, sizeof text, &count), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_wait(client, BIRD_STATE_CONNECTED, 1000), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_flush(client, 1000), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_close(client, 1000), BIRD_ERR_FORKED);
@@ -188,6 +201,8 @@ static void check_every_call_is_refused(handles *all) {
                  BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_intern(client, "tick", &id, NULL), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_unbind(client, 1), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_client_unbind_event(client, "tick"), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_client_unbind_all(client), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_bind(client, "tick", never_called, &destructions, count_destructor, &binding, NULL),
                  BIRD_ERR_FORKED);
     CHECK_STATUS(bird_client_observe(client, 2, never_called, &destructions, count_destructor, &binding, NULL),
@@ -202,6 +217,8 @@ static void check_every_call_is_refused(handles *all) {
     CHECK_STATUS(bird_channel_kind(channel, &number), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_channel_name(channel, text, sizeof text, NULL), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_channel_set_tag(channel, 1), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_channel_unbind_event(channel, "tick"), BIRD_ERR_FORKED);
+    CHECK_STATUS(bird_channel_unbind_all(channel), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_channel_my_id(channel, text, sizeof text, NULL), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_channel_member_count(channel, &count), BIRD_ERR_FORKED);
     CHECK_STATUS(bird_channel_members(channel, &members), BIRD_ERR_FORKED);

@@ -117,8 +117,10 @@ EDGE_CASE(queue_fd_works_with_poll_and_epoll) {
             drain_all(queue);
         }
         CHECK_STATUS(round % 2 == 0 ? bird_client_disconnect(client) : bird_client_connect(client, NULL), BIRD_OK);
-        CHECK(epoll_wait(epoll, &event, 1, DEADLINE_MS) == 1);
-        CHECK(drain_all(queue) > 0);
+        /* An edge without a record may be that of one which was drained before. */
+        do {
+            CHECK(epoll_wait(epoll, &event, 1, DEADLINE_MS) == 1);
+        } while (drain_all(queue) == 0);
     }
     close(epoll);
     CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
