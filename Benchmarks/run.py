@@ -47,7 +47,7 @@ CLIENTS: dict[str, list[str | Path]] = {
 }
 REFERENCE = next(iter(CLIENTS))
 
-CALIBRATION_EVENTS = 1_000
+CALIBRATION_EVENTS = 100
 # Counted runs and second calibrations are this part of a measured one.
 SHORT_PART = 0.1
 RUN_TIMEOUT_SECONDS = 120
