@@ -142,9 +142,11 @@ class Controls:
 
     @control
     def drop_connections(self, connection_id: str | None = None, *, reset: bool = True) -> int:
-        """Ends the TCP streams without a close frame: by RST, or by FIN when `reset` is false."""
+        """Ends the TCP streams without a close frame: by RST, or by FIN when `reset` is false. When this returns, the
+        edge has forgotten the connections."""
         ids = self._ids(connection_id)
         for id_ in ids:
+            self._apply(self.edge.hub.leave(id_, time.monotonic()))
             self.edge.clients.sockets[id_].drop(reset=reset)
         return len(ids)
 
