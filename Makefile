@@ -24,7 +24,7 @@ BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
 BENCH_CLIENTS := $(addprefix $(C)/,client_handler client_queue)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
-.PHONY: all help setup library programs demo test lint format bench simulate scale debian13 install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench simulate scale debian13 abi install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -46,6 +46,7 @@ demo: programs ## start a local edge and watch C, Python and Swift programs talk
 test: programs ## run every test that fits in ten minutes
 	@scripts/check-library
 	@scripts/check-header
+	@scripts/abi
 	@echo "test: Swift"
 	@swift test --quiet --disable-xctest --jobs 2
 	@echo "test: Python package and edge"
@@ -72,6 +73,9 @@ simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated e
 
 scale: programs ## measure ten thousand clients in one process, with restarts of their servers; about three minutes
 	@$(VENV)/python Tests/integration/scale.py
+
+abi: setup ## take a new snapshot of the binary interface after an addition, or for a new version
+	@scripts/abi --take
 
 debian13: programs ## try the built library in a Debian 13 of its own; needs root and debootstrap
 	@$(VENV)/python scripts/debian13
