@@ -6,6 +6,7 @@
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 QUICK ?=
+ONLY ?=
 
 CC := gcc
 VENV := build/venv/bin
@@ -63,10 +64,10 @@ format: setup ## bring all source text into form
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r $(VENV)/clang-format -i
 	@$(VENV)/ruff format --quiet .
 
-bench: programs ## measure against other clients and the limits of this machine; QUICK=1 takes less than two minutes
+bench: programs ## measure against other clients and the limits of this machine; QUICK=1, ONLY=floods,...: docs/performance.md
 	@scripts/setup-benchmark
 	@$(MAKE) --no-print-directory $(C)/peer_libwebsockets
-	@build/benchmark-venv/bin/python Benchmarks/run.py $(if $(QUICK),--quick)
+	@build/benchmark-venv/bin/python Benchmarks/run.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated eight minutes for ten clients each
 	@SEEDS=$(or $(SEEDS),1000) swift test --quiet --disable-xctest --jobs 2 --filter SimulationTests

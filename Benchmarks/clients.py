@@ -1,0 +1,50 @@
+"""The clients that are compared. Each is a program with the arguments PORT BYTES WARMUP EVENTS (measure.h)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from processes import PROGRAMS, Command, python
+
+
+@dataclass(frozen=True)
+class Client:
+    name: str
+    group: str
+    """"limit", "bird" or "peer"."""
+    command: Command
+    event_us: float
+    """About what an event takes: a first guess of how many a run needs."""
+    kib_us: float
+    """And a KiB of it."""
+    has_tls: bool = False
+    has_latency: bool = False
+
+    @property
+    def is_slow(self) -> bool:
+        """Measured less often."""
+        return self.event_us > SLOW_EVENT_US
+
+    def guess(self, data_bytes: int) -> float:
+        """Events per second."""
+        return 1e6 / (self.event_us + self.kib_us * data_bytes / 1024)
+
+
+SLOW_EVENT_US = 10
+
+# The first is what all others are compared with.
+CLIENTS = [
+    Client("limit: walk", "limit", [PROGRAMS / "limit_walk"], 0.05, 0.3),
+    Client("limit: recv", "limit", [PROGRAMS / "limit_recv"], 0.05, 0.3),
+    Client("C loop", "bird", [PROGRAMS / "client_handler", "loop"], 0.3, 0.4),
+    Client("C queue", "bird", [PROGRAMS / "client_queue"], 0.4, 0.5),
+    Client("C thread", "bird", [PROGRAMS / "client_handler", "thread"], 0.4, 0.5),
+    Client("Python raw", "bird", python("client_python.py"), 1.5, 1),
+    Client("Python JSON", "bird", python("client_python.py", "--json"), 2.5, 1),
+    Client("libwebsockets", "peer", [PROGRAMS / "peer_libwebsockets"], 1, 12),
+    Client("picows+orjson", "peer", python("peer_picows.py"), 3, 1.5),
+    Client("aiohttp", "peer", python("peer_aiohttp.py"), 15, 4),
+    Client("websockets", "peer", python("peer_websockets.py"), 18, 3),
+    Client("ws-client", "peer", python("peer_websocket_client.py"), 100, 200),
+    Client("pysher", "peer", python("peer_pysher.py"), 120, 300),
+]
