@@ -21,7 +21,8 @@ EXAMPLES := $(patsubst examples/c/%.c,$(C)/%,$(wildcard examples/c/*.c))
 HARNESS := $(C)/harness $(C)/client_script
 SCALE := $(C)/scale $(C)/scale_edge
 HOSTS := $(addprefix $(C)/,host_check curl_host load_host)
-BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk)
+BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk limit_epoll)
+BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls limit_tls peer_libwebsockets)
 BENCH_CLIENTS := $(addprefix $(C)/,client_handler client_queue)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
@@ -66,7 +67,7 @@ format: setup ## bring all source text into form
 
 bench: programs ## measure against other clients and the limits of this machine; QUICK=1, ONLY=floods,...: docs/performance.md
 	@scripts/setup-benchmark
-	@$(MAKE) --no-print-directory $(C)/peer_libwebsockets
+	@$(MAKE) --no-print-directory $(BENCH_OTHERS)
 	@build/benchmark-venv/bin/python Benchmarks/run.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated eight minutes for ten clients each
@@ -123,11 +124,16 @@ $(HOSTS): $(C)/%: Tests/Hosts/%.c | $(C)
 $(BENCH_CLIENTS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)
 
-$(BENCH_PEERS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
-	@$(CC) $(PROGRAM_CFLAGS) -o $@ $<
+$(C)/flood_server: Benchmarks/stream_plain.c
+$(C)/flood_server_tls: Benchmarks/flood_server.c Benchmarks/stream_tls.c
+$(C)/limit_tls: Benchmarks/limit_tls.c
+$(C)/peer_libwebsockets: Benchmarks/peer_libwebsockets.c
+$(BENCH_PEERS): $(C)/%: Benchmarks/%.c
+$(BENCH_PEERS) $(BENCH_OTHERS): $(wildcard Benchmarks/*.h) | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(BENCH_LIBRARIES)
 
-$(C)/peer_libwebsockets: Benchmarks/peer_libwebsockets.c Benchmarks/measure.h | $(C)
-	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(shell pkg-config --cflags --libs libwebsockets)
+$(C)/flood_server_tls $(C)/limit_tls: BENCH_LIBRARIES = -lssl -lcrypto
+$(C)/peer_libwebsockets: BENCH_LIBRARIES = $(shell pkg-config --cflags --libs libwebsockets)
 
 $(C)/count_alloc.so: Benchmarks/count_alloc.c
 $(C)/names.so: Tests/CHarness/preload/names.c

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from typing import Any
 
 from measurement import Run
 
@@ -21,16 +22,15 @@ def main() -> None:
     is_done = threading.Event()
 
     def on_bytes(event: Event) -> None:
-        if run.count(len(event.raw)):
+        if run.count(event.raw):
             is_done.set()
 
     def on_value(event: Event) -> None:
-        if run.count(len(event.raw)) or event.data is None:
+        if run.count(event.raw) or event.data is None:
             is_done.set()
 
-    with BirdRealtime(
-        app_key="bench", ws_host=f"127.0.0.1:{run.port}", allow_insecure=True, auto_connect=False
-    ) as bird:
+    server: dict[str, Any] = {"ca_file": run.ca_file} if run.ca_file else {"allow_insecure": True}
+    with BirdRealtime(app_key="bench", ws_host=f"127.0.0.1:{run.port}", auto_connect=False, **server) as bird:
         bird.subscribe("bench").bind("tick", on_value if parses else on_bytes)
         bird.connect()
         if not is_done.wait(DEADLINE_SECONDS):

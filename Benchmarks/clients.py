@@ -14,11 +14,8 @@ class Client:
     """"limit", "bird" or "peer"."""
     command: Command
     event_us: float
-    """About what an event takes: a first guess of how many a run needs."""
+    """About what an event takes, and a KiB of it: a first guess of how many a run needs."""
     kib_us: float
-    """And a KiB of it."""
-    has_tls: bool = False
-    has_latency: bool = False
 
     @property
     def is_slow(self) -> bool:
@@ -47,4 +44,23 @@ CLIENTS = [
     Client("websockets", "peer", python("peer_websockets.py"), 18, 3),
     Client("ws-client", "peer", python("peer_websocket_client.py"), 100, 200),
     Client("pysher", "peer", python("peer_pysher.py"), 120, 300),
+]
+
+
+def chosen(*names: str) -> list[Client]:
+    by_name = {client.name: client for client in CLIENTS}
+    return [by_name[name] for name in names]
+
+
+# Over TLS, without those that are far behind without it.
+TLS_CLIENTS = [
+    Client("limit: walk", "limit", [PROGRAMS / "limit_tls"], 0.3, 0.5),
+    *chosen("C loop", "C queue", "C thread", "Python raw", "Python JSON"),
+    *chosen("libwebsockets", "picows+orjson", "aiohttp", "websockets"),
+]
+
+# Those whose events tell how long they were under way.
+LATENCY_CLIENTS = [
+    Client("limit: epoll", "limit", [PROGRAMS / "limit_epoll"], 0, 0),
+    *chosen("C loop", "C queue", "C thread", "Python raw", "Python JSON", "picows+orjson"),
 ]

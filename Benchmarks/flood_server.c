@@ -1,48 +1,54 @@
 /*
- * A server that is never the bottleneck: it accepts WebSocket upgrades on 127.0.0.1, answers the handshake and the
- * subscribes, and after a connection's first subscribe floods its channel "bench" with encoded events from one large
- * block. The app "pusher" is served in the Pusher protocol. Prints its port. Ends with SIGTERM.
+ * A server that is never the bottleneck: it accepts WebSocket upgrades on 127.0.0.1, answers the handshake and the subscribes, and after
+ * a connection's first subscribe floods its channel "bench" with encoded events from one large block. The app "pusher" is served in the
+ * Pusher protocol. Prints its port. Ends with SIGTERM.
  *
- * usage: flood_server [--bytes N] [--events N] [--dense] [--close]
+ * usage: flood_server [--bytes N] [--events N] [--dense] [--close] [--rate N] [--idle]
  *   --bytes N   bytes of each event's data as a handler sees it (256)
  *   --events N  then nothing more follows (0: without end)
  *   --dense     data is an array of short strings, so that every few bytes are escaped, in place of one long string
  *   --close     closes the connection with 1000 after the last event
+ *   --rate N    N events a second, each at its time, in place of a flood, to the connection that subscribed last. The data's first 20
+ *               characters are the nanoseconds of CLOCK_MONOTONIC when the event was written. The server's core is busy all the while.
+ *               When the connection ends, a line says how many events it was sent and how many were late by more than an interval.
+ *   --idle      no events
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "flood_block.h"
 #include "server_side.h"
+#include "stream.h"
 
 enum {
     DATA_BYTES_MIN = 16,
     DATA_BYTES_MAX = 8 * 1024 * 1024,
-    BLOCK_BYTES_MIN = 1024 * 1024, /* stays in the cache of one core */
     INPUT_BYTES_MAX = 8 * 1024,
     REPLY_BYTES_MAX = 8 * 1024,
     READY_MAX = 64,
-};
-
-/* Whole frames, all of one size. */
-struct block {
-    char *bytes;
-    size_t frame_bytes;
-    size_t total_bytes;
+    STAMP_DIGITS = 20,
+    PACED_BYTES_MIN = STAMP_DIGITS + 2,
+    PACED_BYTES_MAX = 4096, /* several frames fit into a reply */
+    RATE_MAX = 1000000,
 };
 
 struct connection {
     int fd;
+    struct stream *stream;
     bool upgraded;
     bool is_pusher;
     bool flooding;
@@ -62,6 +68,12 @@ struct server {
     struct block block;
     uint64_t events;
     bool closes;
+    bool is_idle;
+    uint64_t interval_ns; /* 0: floods */
+    struct connection *paced;
+    uint64_t next_ns; /* when its next event is due */
+    uint64_t sent;
+    uint64_t late;
 };
 
 static void fail(const char *what) {
@@ -69,62 +81,10 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/* ---- frames ---- */
-
-/* The JSON text that a handler sees: exactly `bytes` long. */
-static char *make_data(size_t bytes, bool is_dense) {
-    char *data = malloc(bytes + 1);
-    if (data == NULL)
-        fail("out of memory");
-    memset(data, 'x', bytes);
-    data[bytes] = '\0';
-    if (is_dense) { /* ["xxxx","xxxx","xxxxxxx"], the last string taking what is left */
-        data[0] = '[';
-        data[1] = '"';
-        for (size_t at = 6; at + 7 < bytes - 2; at += 7)
-            memcpy(data + at, "\",\"", 3);
-        data[bytes - 2] = '"';
-        data[bytes - 1] = ']';
-    } else {
-        data[0] = '"';
-        data[bytes - 1] = '"';
-    }
-    return data;
-}
-
-static struct block make_block(size_t data_bytes, bool is_dense) {
-    static const char before[] = "{\"event\":\"tick\",\"channel\":\"bench\",\"data\":\"";
-    static const char after[] = "\"}";
-    char *data = make_data(data_bytes, is_dense);
-    size_t quotes = 0;
-    for (const char *at = data; *at != '\0'; at++)
-        quotes += *at == '"';
-    size_t payload_bytes = sizeof before - 1 + data_bytes + quotes + sizeof after - 1;
-
-    char header[10];
-    size_t header_bytes = put_header(header, OPCODE_TEXT, payload_bytes);
-    struct block block = {.frame_bytes = header_bytes + payload_bytes};
-    size_t frames = (BLOCK_BYTES_MIN + block.frame_bytes - 1) / block.frame_bytes;
-    block.total_bytes = frames * block.frame_bytes;
-    block.bytes = malloc(block.total_bytes);
-    if (block.bytes == NULL)
-        fail("out of memory");
-
-    char *out = block.bytes;
-    memcpy(out, header, header_bytes);
-    out += header_bytes;
-    memcpy(out, before, sizeof before - 1);
-    out += sizeof before - 1;
-    for (const char *at = data; *at != '\0'; at++) {
-        if (*at == '"')
-            *out++ = '\\';
-        *out++ = *at;
-    }
-    memcpy(out, after, sizeof after - 1);
-    for (size_t frame = 1; frame < frames; frame++)
-        memcpy(block.bytes + frame * block.frame_bytes, block.bytes, block.frame_bytes);
-    free(data);
-    return block;
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* ---- input ---- */
@@ -138,7 +98,7 @@ static bool add_reply(struct connection *connection, const void *bytes, size_t l
 }
 
 static bool add_frame(struct connection *connection, int opcode, const char *payload, size_t length) {
-    char header[10];
+    char header[SERVER_HEADER_BYTES_MAX];
     return add_reply(connection, header, put_header(header, opcode, length)) && add_reply(connection, payload, length);
 }
 
@@ -171,7 +131,7 @@ static bool read_upgrade(struct connection *connection) {
 }
 
 /* The subscribes of a benchmark name a channel without escapes. */
-static bool handle_text(struct connection *connection, const struct server *server, const char *text) {
+static bool handle_text(struct connection *connection, struct server *server, const char *text) {
     if (strstr(text, "\"bird:ping\"") != NULL)
         return add_text(connection, "{\"event\":\"bird:pong\"}");
     if (strstr(text, connection->is_pusher ? "\"pusher:subscribe\"" : "\"bird:subscribe\"") == NULL)
@@ -186,7 +146,11 @@ static bool handle_text(struct connection *connection, const struct server *serv
                           connection->is_pusher ? "pusher" : "bird", (int)name_length, name);
     if ((size_t)length >= sizeof answer)
         return false;
-    if (!connection->flooding) {
+    if (server->interval_ns > 0) {
+        server->paced = connection;
+        server->next_ns = now_ns() + server->interval_ns;
+        server->sent = server->late = 0;
+    } else if (!server->is_idle && !connection->flooding) {
         connection->flooding = true;
         connection->bytes_left = server->events == 0 ? UINT64_MAX : server->events * server->block.frame_bytes;
     }
@@ -194,7 +158,7 @@ static bool handle_text(struct connection *connection, const struct server *serv
 }
 
 /* Consumes one client frame. 1: done; 0: more input is needed; -1: the connection ends. */
-static int read_frame(struct connection *connection, const struct server *server) {
+static int read_frame(struct connection *connection, struct server *server) {
     struct client_frame frame;
     int found = next_client_frame(connection->input, connection->input_length, &frame);
     if (found != 1)
@@ -217,38 +181,46 @@ static int read_frame(struct connection *connection, const struct server *server
 }
 
 /* False: the connection ends. */
-static bool read_input(struct connection *connection, const struct server *server) {
-    ssize_t got = recv(connection->fd, connection->input + connection->input_length,
-                       INPUT_BYTES_MAX - 1 - connection->input_length, 0);
-    if (got < 0)
-        return errno == EAGAIN || errno == EINTR;
-    if (got == 0)
-        return false;
-    if (connection->closing)
-        return true;
-    connection->input_length += (size_t)got;
-    if (!connection->upgraded && !read_upgrade(connection))
-        return false;
-    int step = 1;
-    while (connection->upgraded && !connection->closing && step == 1)
-        step = read_frame(connection, server);
-    return step >= 0 && connection->input_length < INPUT_BYTES_MAX - 1;
+static bool read_input(struct connection *connection, struct server *server) {
+    for (;;) { /* poll does not see what TLS holds */
+        ssize_t got = stream_receive(connection->stream, connection->input + connection->input_length,
+                                     INPUT_BYTES_MAX - 1 - connection->input_length);
+        if (got < 0)
+            return errno == EAGAIN || errno == EINTR;
+        if (got == 0)
+            return false;
+        if (connection->closing)
+            continue;
+        connection->input_length += (size_t)got;
+        if (!connection->upgraded && !read_upgrade(connection))
+            return false;
+        int step = 1;
+        while (connection->upgraded && !connection->closing && step == 1)
+            step = read_frame(connection, server);
+        if (step < 0 || connection->input_length == INPUT_BYTES_MAX - 1)
+            return false;
+    }
 }
 
 /* ---- output ---- */
 
 /* Bytes written, 0 when the socket is full, -1 when the connection ends. */
 static ssize_t write_some(struct connection *connection, const char *bytes, size_t length) {
-    ssize_t sent = send(connection->fd, bytes, length, MSG_NOSIGNAL);
+    ssize_t sent = stream_send(connection->stream, bytes, length);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     return sent;
 }
 
 /* Writes what is due until the socket is full. False: the connection ends. */
-static bool write_output(struct connection *connection, const struct server *server) {
+static bool write_output(struct connection *connection, struct server *server) {
     const struct block *block = &server->block;
     for (;;) {
+        if (stream_is_pending(connection->stream)) {
+            ssize_t sent = write_some(connection, "", 0);
+            if (sent < 0 || stream_is_pending(connection->stream))
+                return sent == 0;
+        }
         size_t frame_at = connection->block_at % block->frame_bytes;
         if (frame_at == 0 && connection->reply_length > 0) {
             ssize_t sent = write_some(connection, connection->reply, connection->reply_length);
@@ -260,7 +232,7 @@ static bool write_output(struct connection *connection, const struct server *ser
         }
         if (frame_at == 0 && connection->closing) {
             if (!connection->ended)
-                shutdown(connection->fd, SHUT_WR);
+                stream_finish(connection->stream);
             connection->ended = true;
             return true;
         }
@@ -288,28 +260,49 @@ static bool write_output(struct connection *connection, const struct server *ser
 
 /* ---- loop ---- */
 
+/* Thousands of idle clients need as many files. */
+static void allow_files(void) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
 static bool is_output_due(const struct connection *connection) {
-    return !connection->ended && (connection->reply_length > 0 || (connection->flooding && connection->bytes_left > 0));
+    return !connection->ended && (connection->reply_length > 0 || stream_is_pending(connection->stream) ||
+                                  (connection->flooding && connection->bytes_left > 0));
 }
 
-static void accept_connection(const struct server *server, int listener) {
-    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0)
-        return;
-    struct connection *connection = calloc(1, sizeof *connection);
-    if (connection == NULL)
-        fail("out of memory");
-    connection->fd = fd;
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-    if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        fail("epoll_ctl");
+static void accept_connections(struct server *server, int listener) {
+    for (int fd; (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
+        /* What is written after an answer must not wait until the client has acknowledged that. */
+        const int yes = 1;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        struct connection *connection = calloc(1, sizeof *connection);
+        if (connection == NULL || (connection->stream = stream_accept(fd)) == NULL)
+            fail("out of memory");
+        connection->fd = fd;
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+        if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+            fail("epoll_ctl");
+    }
 }
 
-static void serve(struct connection *connection, const struct server *server, uint32_t ready) {
+static void end_connection(struct connection *connection, struct server *server) {
+    if (connection == server->paced) {
+        printf("%llu %llu\n", (unsigned long long)server->sent, (unsigned long long)server->late);
+        fflush(stdout);
+        server->paced = NULL;
+    }
+    stream_close(connection->stream);
+    free(connection);
+}
+
+static void serve(struct connection *connection, struct server *server, uint32_t ready) {
     bool stays = (ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0 || read_input(connection, server);
     if (!stays || !write_output(connection, server)) {
-        close(connection->fd);
-        free(connection);
+        end_connection(connection, server);
         return;
     }
     if (is_output_due(connection) != connection->is_wanting_output) {
@@ -319,6 +312,24 @@ static void serve(struct connection *connection, const struct server *server, ui
         if (epoll_ctl(server->epoll, EPOLL_CTL_MOD, connection->fd, &event) != 0)
             fail("epoll_ctl");
     }
+}
+
+/* Sends the paced connection the event that is due, if one is. */
+static void pace(struct server *server) {
+    uint64_t now = now_ns();
+    if (now < server->next_ns)
+        return;
+    char frame[PACED_BYTES_MAX + 256];
+    char stamp[STAMP_DIGITS + 1];
+    memcpy(frame, server->block.bytes, server->block.frame_bytes);
+    snprintf(stamp, sizeof stamp, "%0*llu", STAMP_DIGITS, (unsigned long long)now);
+    memcpy(frame + server->block.data_at, stamp, STAMP_DIGITS);
+    server->late += now - server->next_ns > server->interval_ns;
+    server->next_ns += server->interval_ns;
+    server->sent++;
+    if (!add_reply(server->paced, frame, server->block.frame_bytes))
+        fail("the client is too slow for this rate");
+    serve(server->paced, server, 0);
 }
 
 static int listen_on_loopback(void) {
@@ -350,6 +361,8 @@ int main(int argc, char **argv) {
                                             {"events", required_argument, NULL, 'e'},
                                             {"dense", no_argument, NULL, 'd'},
                                             {"close", no_argument, NULL, 'c'},
+                                            {"rate", required_argument, NULL, 'r'},
+                                            {"idle", no_argument, NULL, 'i'},
                                             {NULL, 0, NULL, 0}};
     size_t data_bytes = 256;
     bool is_dense = false;
@@ -368,12 +381,26 @@ int main(int argc, char **argv) {
         case 'c':
             server.closes = true;
             break;
+        case 'r':
+            server.interval_ns = 1000000000 / parse_number("rate", optarg, 1, RATE_MAX);
+            break;
+        case 'i':
+            server.is_idle = true;
+            break;
         default:
-            fputs("usage: flood_server [--bytes N] [--events N] [--dense] [--close]\n", stderr);
+            fputs("usage: flood_server [--bytes N] [--events N] [--dense] [--close] [--rate N] [--idle]\n", stderr);
             return 2;
         }
     }
+    if (server.interval_ns > 0 && (data_bytes < PACED_BYTES_MIN || data_bytes > PACED_BYTES_MAX || is_dense))
+        fail("--rate needs --bytes from 22 to 4096, without --dense");
+    allow_files();
+    const char *wrong = stream_prepare();
+    if (wrong != NULL)
+        fail(wrong);
     server.block = make_block(data_bytes, is_dense);
+    if (server.block.bytes == NULL)
+        fail("out of memory");
     server.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (server.epoll < 0)
         fail("epoll_create1");
@@ -384,14 +411,16 @@ int main(int argc, char **argv) {
 
     for (;;) {
         struct epoll_event ready[READY_MAX];
-        int count = epoll_wait(server.epoll, ready, READY_MAX, -1);
+        int count = epoll_wait(server.epoll, ready, READY_MAX, server.paced != NULL ? 0 : -1);
         if (count < 0 && errno != EINTR)
             fail("epoll_wait");
         for (int i = 0; i < count; i++) {
             if (ready[i].data.ptr == NULL)
-                accept_connection(&server, listener);
+                accept_connections(&server, listener);
             else
                 serve(ready[i].data.ptr, &server, ready[i].events);
         }
+        if (server.paced != NULL)
+            pace(&server);
     }
 }

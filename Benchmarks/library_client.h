@@ -23,6 +23,7 @@ static inline void check(bird_status status, bird_error *error) {
     exit(1);
 }
 
+/* Over TLS if the environment has BENCH_CA_FILE. */
 static inline bird_options *flood_options(int port) {
     char host[32];
     snprintf(host, sizeof host, "127.0.0.1:%d", port);
@@ -31,7 +32,11 @@ static inline bird_options *flood_options(int port) {
     check(bird_options_create(&options), NULL);
     check(bird_options_set(options, "app_key", "bench", &error), error);
     check(bird_options_set(options, "ws_host", host, &error), error);
-    check(bird_options_set(options, "allow_insecure", "1", &error), error);
+    const char *ca_file = getenv("BENCH_CA_FILE");
+    if (ca_file != NULL)
+        check(bird_options_set(options, "ca_file", ca_file, &error), error);
+    else
+        check(bird_options_set(options, "allow_insecure", "1", &error), error);
     return options;
 }
 
@@ -40,6 +45,8 @@ static inline bool count_event(struct run *run, const bird_record *record) {
     if (record->data_kind != BIRD_DATA_STRING || record->data_length != run->arguments.bytes)
         fail("an event with unexpected data was delivered");
     run->received++;
+    if (run->received > run->arguments.warmup)
+        measurement_arrived(&run->measurement, record->data + 1);
     if (run->received == run->arguments.warmup)
         measurement_begin(&run->measurement);
     if (run->received != run->arguments.warmup + run->arguments.events)

@@ -14,6 +14,12 @@
 
 enum { RECEIVE_BUFFER_BYTES = 256 * 1024 };
 
+#define UPGRADE_REQUEST                                                                                                \
+    "GET /app/bench?protocol=7 HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"           \
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+/* 53 bytes of text. A masking key of zero leaves it as it is. */
+#define SUBSCRIBE_FRAME "\x81\xB5\0\0\0\0{\"event\":\"bird:subscribe\",\"data\":{\"channel\":\"bench\"}}"
+
 /* The header of a frame, header_bytes being 0 while it is not there whole. */
 struct frame_header {
     size_t header_bytes;
@@ -50,18 +56,29 @@ static inline void send_all(int fd, const void *data, size_t length) {
         fail("the connection broke while sending");
 }
 
-/* A socket on which nothing but events follows: reads exactly through the answer to the subscribe. */
-static inline int connect_and_subscribe(int port) {
+static inline int open_socket(int port) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
         fail("cannot connect to the server");
+    return fd;
+}
 
-    static const char upgrade[] = "GET /app/bench?protocol=7 HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
-                                  "Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-                                  "Sec-WebSocket-Version: 13\r\n\r\n";
-    send_all(fd, upgrade, sizeof upgrade - 1);
+/* A socket on which the upgrade is sent. */
+static inline int connect_to(int port) {
+    int fd = open_socket(port);
+    send_all(fd, UPGRADE_REQUEST, sizeof UPGRADE_REQUEST - 1);
+    return fd;
+}
+
+static inline void send_subscribe(int fd) {
+    send_all(fd, SUBSCRIBE_FRAME, sizeof SUBSCRIBE_FRAME - 1);
+}
+
+/* A socket on which nothing but events follows: reads exactly through the answer to the subscribe. */
+static inline int connect_and_subscribe(int port) {
+    int fd = connect_to(port);
     char response[1024];
     size_t length = 0;
     do {
@@ -73,12 +90,7 @@ static inline int connect_and_subscribe(int port) {
     if (strncmp(response, "HTTP/1.1 101 ", 13) != 0)
         fail("the server refused the upgrade");
 
-    /* A masking key of zero leaves the text as it is. */
-    static const char subscribe[] = "{\"event\":\"bird:subscribe\",\"data\":{\"channel\":\"bench\"}}";
-    unsigned char frame[6 + sizeof subscribe - 1] = {0x81, 0x80 | (sizeof subscribe - 1)};
-    memcpy(frame + 6, subscribe, sizeof subscribe - 1);
-    send_all(fd, frame, sizeof frame);
-
+    send_subscribe(fd);
     for (int answers = 0; answers < 2; answers++) { /* the handshake, the answer to the subscribe */
         unsigned char answer[1024];
         size_t have = 0;

@@ -65,7 +65,11 @@ int main(int argc, char **argv) {
     lws_set_log_level(LLL_ERR, NULL);
     static const struct lws_protocols protocols[] = {{.name = "bench", .callback = on_event, .rx_buffer_size = 262144},
                                                      {.name = NULL}};
-    struct lws_context_creation_info creation = {.port = CONTEXT_PORT_NO_LISTEN, .protocols = protocols};
+    const char *ca_file = getenv("BENCH_CA_FILE"); /* of a server with TLS */
+    struct lws_context_creation_info creation = {.port = CONTEXT_PORT_NO_LISTEN,
+                                                 .protocols = protocols,
+                                                 .options = ca_file != NULL ? LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT : 0,
+                                                 .client_ssl_ca_filepath = ca_file};
     struct lws_context *context = lws_create_context(&creation);
     if (context == NULL)
         fail("libwebsockets gave no context");
@@ -73,8 +77,9 @@ int main(int argc, char **argv) {
                                              .address = "127.0.0.1",
                                              .port = arguments.port,
                                              .path = "/app/bench?protocol=7",
-                                             .host = "127.0.0.1",
-                                             .origin = "127.0.0.1",
+                                             .host = "localhost", /* it compares no address with a certificate */
+                                             .origin = "localhost",
+                                             .ssl_connection = ca_file != NULL ? LCCSCF_USE_SSL : 0,
                                              .local_protocol_name = "bench"};
     if (lws_client_connect_via_info(&target) == NULL)
         fail("libwebsockets gave no connection");

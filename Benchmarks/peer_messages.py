@@ -24,7 +24,8 @@ class Client:
 
     @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self._run.port}/app/bench?protocol=7"
+        scheme = "ws" if self._run.ca_file is None else "wss"
+        return f"{scheme}://127.0.0.1:{self._run.port}/app/bench?protocol=7"
 
     def receive(self, message: Any) -> bool:
         """True for the handshake, which is to be answered with SUBSCRIBE."""
@@ -39,5 +40,5 @@ class Client:
     def _on_tick(self, text: str, data: object) -> None:
         if data is None:
             sys.exit("an event without data was delivered")
-        if self._run.count(len(text)):
+        if self._run.count(text):
             self._done()

@@ -29,7 +29,9 @@ async def main() -> None:
         os._exit(0)
 
     client = Client(run, finish, orjson.loads)
-    transport, _ = await ws_connect(lambda: Listener(client), client.url, max_frame_size=1 << 30)
+    transport, _ = await ws_connect(
+        lambda: Listener(client), client.url, max_frame_size=1 << 30, ssl_context=run.tls_context
+    )
     await transport.wait_disconnected()
 
 

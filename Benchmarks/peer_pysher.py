@@ -18,7 +18,7 @@ def main() -> None:
     client = pysher.Pusher("pusher", custom_host="127.0.0.1", port=run.port, secure=False)
 
     def on_tick(text: str) -> None:
-        if json.loads(text) is None or run.count(len(text)):
+        if json.loads(text) is None or run.count(text):
             is_done.set()
 
     def on_connected(_: str) -> None:

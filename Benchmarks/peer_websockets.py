@@ -13,7 +13,7 @@ async def main() -> None:
     run = Run.of_arguments()
     is_done = asyncio.Event()
     client = Client(run, is_done.set)
-    async with connect(client.url, max_size=None, compression=None) as socket:
+    async with connect(client.url, max_size=None, compression=None, ssl=run.tls_context) as socket:
         async for message in socket:
             if client.receive(message):
                 await socket.send(SUBSCRIBE)

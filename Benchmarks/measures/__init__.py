@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from section import Plan, Section
 
-from measures import floods
+from measures import floods, latency
 
 MEASURES: dict[str, Callable[[Plan], list[Section]]] = {
     "floods": floods.measure_plain,
+    "tls": floods.measure_tls,
+    "latency": latency.measure,
 }

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clients import CLIENTS, Client
+from certificate import Certificate, certificate
+from clients import CLIENTS, TLS_CLIENTS, Client
 from processes import PROGRAMS, run, serving
 from section import Goal, Plan, Section, figure, progress
 
@@ -24,14 +25,12 @@ class Flood:
     data_bytes: int
     is_dense: bool = False
 
-    @property
-    def server_command(self) -> list[str | Path]:
-        command: list[str | Path] = [PROGRAMS / "flood_server", "--bytes", str(self.data_bytes)]
+    def server_command(self, program: str) -> list[str | Path]:
+        command: list[str | Path] = [PROGRAMS / program, "--bytes", str(self.data_bytes)]
         return [*command, "--dense"] if self.is_dense else command
 
 
-QUICK = [Flood("256 B", 256), Flood("16 KiB", 16384)]
-FULL = [
+FLOODS = [
     Flood("96 B", 96),
     Flood("256 B", 256),
     Flood("1 KiB", 1024),
@@ -40,6 +39,8 @@ FULL = [
     Flood("16 KiB dense", 16384, is_dense=True),
     Flood("256 KiB", 262144),
 ]
+QUICK_FLOOD = FLOODS[1]
+LARGE_FLOOD = FLOODS[4]
 
 
 @dataclass(frozen=True)
@@ -120,39 +121,46 @@ class Figures:
         return (self.counted.allocations or 0) / self.counted.events
 
 
-def cpu_seconds_of(process: subprocess.Popen[str]) -> float:
-    """Of its main thread."""
-    return int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[0]) / 1e9
+class Course:
+    """A flood that clients take, one at a time."""
+
+    def __init__(self, flood: Flood, port: int, server: subprocess.Popen[str], environment: dict[str, str]) -> None:
+        self._flood = flood
+        self._port = port
+        self._server = server
+        self._environment = environment
+
+    def _server_seconds(self) -> float:
+        """CPU time of the server's only thread."""
+        return int(Path(f"/proc/{self._server.pid}/schedstat").read_text().split()[0]) / 1e9
+
+    def take(self, client: Client, seconds: float, events_per_second: float, *, counting: bool = False) -> Measurement:
+        """The first tenth is received and not measured."""
+        events = max(EVENTS_MIN, int(seconds * events_per_second))
+        warmup = events // 10 + 1
+        before = self._server_seconds()
+        printed = run(
+            client.name,
+            [*client.command, *map(str, (self._port, self._flood.data_bytes, warmup, events))],
+            {**self._environment, **({"LD_PRELOAD": str(PROGRAMS / "count_alloc.so")} if counting else {})},
+        )
+        server_seconds = (self._server_seconds() - before) * events / (events + warmup)
+        return Measurement(**printed, server_busy=min(1, server_seconds / printed["seconds"]))
 
 
-def measure_once(
-    client: Client, flood: Flood, port: int, server: subprocess.Popen[str], events: int, *, counting: bool = False
-) -> Measurement:
-    """The first tenth is received and not measured."""
-    warmup = events // 10 + 1
-    before = cpu_seconds_of(server)
-    printed = run(
-        client.name,
-        [*client.command, *map(str, (port, flood.data_bytes, warmup, events))],
-        {"LD_PRELOAD": str(PROGRAMS / "count_alloc.so")} if counting else {},
-    )
-    server_seconds = (cpu_seconds_of(server) - before) * events / (events + warmup)
-    return Measurement(**printed, server_busy=min(1, server_seconds / printed["seconds"]))
-
-
-def measure_flood(flood: Flood, clients: Sequence[Client], plan: Plan) -> list[Figures]:
+def measure_flood(
+    flood: Flood, clients: Sequence[Client], plan: Plan, certificate: Certificate | None = None
+) -> list[Figures]:
     """The run that counts the allocations tells also how many events the others need."""
-    progress(f"flood of {flood.name}")
-    with serving(flood.server_command) as (port, server):
+    progress(f"flood of {flood.name}{' over TLS' if certificate else ''}")
+    program = "flood_server_tls" if certificate else "flood_server"
+    with serving(flood.server_command(program), certificate.server_environment if certificate else {}) as (
+        port,
+        server,
+    ):
+        course = Course(flood, port, server, certificate.client_environment if certificate else {})
         counted = {
-            client.name: measure_once(
-                client,
-                flood,
-                port,
-                server,
-                max(EVENTS_MIN, int(client.guess(flood.data_bytes) * CALIBRATION_SECONDS)),
-                counting=True,
-            )
+            client.name: course.take(client, CALIBRATION_SECONDS, client.guess(flood.data_bytes), counting=True)
             for client in clients
         }
         runs: dict[str, list[Measurement]] = {client.name: [] for client in clients}
@@ -161,8 +169,8 @@ def measure_flood(flood: Flood, clients: Sequence[Client], plan: Plan) -> list[F
             for client in order:
                 if client.is_slow and repetition >= (1 if plan.is_quick else SLOW_REPETITIONS_MAX):
                     continue
-                events = max(EVENTS_MIN, int(counted[client.name].events_per_second * plan.seconds_per_run))
-                runs[client.name].append(measure_once(client, flood, port, server, events))
+                rate = counted[client.name].events_per_second
+                runs[client.name].append(course.take(client, plan.seconds_per_run, rate))
             order = order[1:] + order[:1]
     return [Figures(flood.name, client.name, counted[client.name], runs[client.name]) for client in clients]
 
@@ -174,8 +182,9 @@ def ratio(figures: Figures, others: Figures) -> float:
     )
 
 
-def goals_of(figures: dict[tuple[str, str], Figures]) -> list[Goal]:
+def goals_of(measured: list[Figures]) -> list[Goal]:
     """Those whose flood and clients were measured."""
+    figures = {(each.flood, each.client): each for each in measured}
     goals = [
         Goal(
             f"{wanted.client} / {wanted.other}, {wanted.flood}",
@@ -195,7 +204,7 @@ def goals_of(figures: dict[tuple[str, str], Figures]) -> list[Goal]:
     return goals
 
 
-def tables(kind: str, figures: list[Figures]) -> list[Section]:
+def tables(kind: str, figures: list[Figures], goals: list[Goal]) -> list[Section]:
     by_name = {(each.flood, each.client): each for each in figures}
     floods = list(dict.fromkeys(each.flood for each in figures))
     clients = list(dict.fromkeys(each.client for each in figures))
@@ -213,7 +222,7 @@ def tables(kind: str, figures: list[Figures]) -> list[Section]:
         ["Medians; ± is half the distance of the middle half of the runs."],
     )
     rates.data = [asdict(each) for each in figures]
-    rates.goals = goals_of(by_name)
+    rates.goals = goals
     return [
         rates,
         table(
@@ -240,5 +249,17 @@ def tables(kind: str, figures: list[Figures]) -> list[Section]:
 
 
 def measure_plain(plan: Plan) -> list[Section]:
-    figures = [each for flood in (QUICK if plan.is_quick else FULL) for each in measure_flood(flood, CLIENTS, plan)]
-    return tables("Floods", figures)
+    if plan.is_quick:
+        own = [client for client in CLIENTS if client.group != "peer"]
+        figures = measure_flood(QUICK_FLOOD, CLIENTS, plan) + measure_flood(LARGE_FLOOD, own, plan)
+    else:
+        figures = [each for flood in FLOODS for each in measure_flood(flood, CLIENTS, plan)]
+    return tables("Floods", figures, goals_of(figures))
+
+
+def measure_tls(plan: Plan) -> list[Section]:
+    with certificate() as made:
+        figures = measure_flood(QUICK_FLOOD, TLS_CLIENTS, plan, made)
+        if not plan.is_quick:
+            figures += measure_flood(LARGE_FLOOD, TLS_CLIENTS, plan, made)
+    return tables("Floods over TLS", figures, [])
