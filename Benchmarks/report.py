@@ -21,7 +21,15 @@ class Report:
 
     @property
     def goals(self) -> list[Goal]:
-        return [goal for sections in self.sections.values() for section in sections for goal in section.goals]
+        return [goal for section in self._all_sections() for goal in section.goals]
+
+    @property
+    def picture(self) -> str:
+        """As SVG; "" if nothing was measured that has one."""
+        return "".join(section.picture for section in self._all_sections())
+
+    def _all_sections(self) -> list[Section]:
+        return [section for sections in self.sections.values() for section in sections]
 
 
 GOALS_HEADER = ["figure", "wanted", "is", "verdict"]
@@ -77,8 +85,11 @@ def heading(report: Report) -> str:
     )
 
 
-def markdown(report: Report) -> str:
+def markdown(report: Report, picture: str) -> str:
+    """`picture` is the file with the SVG."""
     parts = [heading(report) + "."]
+    if report.picture:
+        parts.append(f"![Events a second of every client, by size]({picture})")
     if report.goals:
         parts += ["### What it should be, and what it is", markdown_table(GOALS_HEADER, goal_rows(report.goals))]
     for sections in report.sections.values():
@@ -94,6 +105,9 @@ def as_json(report: Report) -> str:
         "before": report.before,
         "after": report.after,
         "goals": [{**asdict(goal), "is_reached": goal.is_reached} for goal in report.goals],
-        "sections": {name: [asdict(section) for section in sections] for name, sections in report.sections.items()},
+        "sections": {
+            name: [{**asdict(section), "picture": None} for section in sections]
+            for name, sections in report.sections.items()
+        },
     }
     return json.dumps(content, indent=1) + "\n"

@@ -1,6 +1,7 @@
 """Measures the clients of this repository beside other clients and the limits of this machine.
 
-Prints tables and what they should say; writes results.json and results.md to build/bench.
+Prints tables and what they should say. Writes results.json, results.md and, if the floods are measured, results.svg to
+build/bench.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 
+import documentation
 import machine
 from measures import MEASURES
 from processes import RESULTS, ROOT
@@ -32,7 +34,15 @@ def main() -> None:
     parser.add_argument(
         "--only", type=names, default=list(MEASURES), metavar="NAMES", help=f"some of {','.join(MEASURES)}"
     )
+    parser.add_argument(
+        "--update-docs",
+        action="store_true",
+        help="measures nothing; writes the results of a full run into docs/performance.md",
+    )
     arguments = parser.parse_args()
+    if arguments.update_docs:
+        documentation.update(MEASURES)
+        return
     plan = QUICK if arguments.quick else FULL
 
     before = machine.state()
@@ -50,7 +60,9 @@ def main() -> None:
 
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "results.json").write_text(as_json(report))
-    (RESULTS / "results.md").write_text(markdown(report))
+    (RESULTS / "results.md").write_text(markdown(report, documentation.PICTURE.name))
+    if report.picture:
+        (RESULTS / "results.svg").write_text(report.picture)
     print(f"bench: results in {os.path.relpath(RESULTS, ROOT)}")
 
 

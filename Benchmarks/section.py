@@ -49,6 +49,8 @@ class Section:
     """Sentences below the table: what the figures are, and what bounds them."""
     data: Any = None
     """For results.json: every single run."""
+    picture: str = ""
+    """The same as SVG."""
 
 
 def progress(text: str) -> None:

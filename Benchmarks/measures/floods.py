@@ -10,6 +10,7 @@ from pathlib import Path
 
 from certificate import Certificate, certificate
 from clients import CLIENTS, TLS_CLIENTS, Client
+from plot import Bar, svg
 from processes import PROGRAMS, run, serving
 from section import Goal, Plan, Section, figure, progress
 
@@ -248,13 +249,29 @@ def tables(kind: str, figures: list[Figures], goals: list[Goal]) -> list[Section
     ]
 
 
+def picture(figures: list[Figures]) -> str:
+    """As SVG; without the dense floods."""
+    groups = {client.name: client.group for client in CLIENTS}
+    return svg(
+        "events a second, by the size of an event's data",
+        [
+            Bar(flood.name, each.client, groups[each.client], each.events_per_second)
+            for flood in FLOODS
+            for each in figures
+            if each.flood == flood.name and not flood.is_dense
+        ],
+    )
+
+
 def measure_plain(plan: Plan) -> list[Section]:
     if plan.is_quick:
         own = [client for client in CLIENTS if client.group != "peer"]
         figures = measure_flood(QUICK_FLOOD, CLIENTS, plan) + measure_flood(LARGE_FLOOD, own, plan)
     else:
         figures = [each for flood in FLOODS for each in measure_flood(flood, CLIENTS, plan)]
-    return tables("Floods", figures, goals_of(figures))
+    sections = tables("Floods", figures, goals_of(figures))
+    sections[0].picture = picture(figures)
+    return sections
 
 
 def measure_tls(plan: Plan) -> list[Section]:
