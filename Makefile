@@ -21,9 +21,10 @@ EXAMPLES := $(patsubst examples/c/%.c,$(C)/%,$(wildcard examples/c/*.c))
 HARNESS := $(C)/harness $(C)/client_script
 SCALE := $(C)/scale $(C)/scale_edge
 HOSTS := $(addprefix $(C)/,host_check curl_host load_host)
-BENCH_PEERS := $(addprefix $(C)/,flood_server limit_recv limit_walk limit_epoll)
-BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls limit_tls peer_libwebsockets)
-BENCH_CLIENTS := $(addprefix $(C)/,client_handler client_queue)
+BENCH_PEERS := $(addprefix $(C)/,flood_server many_server auth_server load_time) \
+    $(addprefix $(C)/limit_,recv walk epoll first auth trigger)
+BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer_libwebsockets peer_libwebsockets_idle)
+BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
 .PHONY: all help setup library programs demo test lint format bench simulate scale debian13 abi install uninstall clean
@@ -109,8 +110,8 @@ $(C)/client_script: $(wildcard Tests/CHarness/script/*.c)
 $(HARNESS): $(wildcard Tests/CHarness/*.h Tests/CHarness/script/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS)
 
-$(C)/scale_edge: Tests/Scale/edge.c Benchmarks/server_side.h Benchmarks/accept_key.h | $(C)
-	@$(CC) $(PROGRAM_CFLAGS) -o $@ $<
+$(C)/scale_edge: Tests/Scale/edge.c Benchmarks/stream_plain.c $(wildcard Benchmarks/*.h) | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^)
 
 $(C)/scale: $(filter-out Tests/Scale/edge.c,$(wildcard Tests/Scale/*.c)) Tests/Scale/scale.h | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS) -lm
@@ -126,14 +127,16 @@ $(BENCH_CLIENTS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 
 $(C)/flood_server: Benchmarks/stream_plain.c
 $(C)/flood_server_tls: Benchmarks/flood_server.c Benchmarks/stream_tls.c
+$(C)/scale_edge_tls: Tests/Scale/edge.c Benchmarks/stream_tls.c
 $(C)/limit_tls: Benchmarks/limit_tls.c
 $(C)/peer_libwebsockets: Benchmarks/peer_libwebsockets.c
+$(C)/peer_libwebsockets_idle: Benchmarks/peer_libwebsockets_idle.c Tests/Scale/process.c Tests/Scale/scale.h
 $(BENCH_PEERS): $(C)/%: Benchmarks/%.c
 $(BENCH_PEERS) $(BENCH_OTHERS): $(wildcard Benchmarks/*.h) | $(C)
-	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(BENCH_LIBRARIES)
+	@$(CC) $(PROGRAM_CFLAGS) -Iinclude -o $@ $(filter %.c,$^) $(BENCH_LIBRARIES)
 
-$(C)/flood_server_tls $(C)/limit_tls: BENCH_LIBRARIES = -lssl -lcrypto
-$(C)/peer_libwebsockets: BENCH_LIBRARIES = $(shell pkg-config --cflags --libs libwebsockets)
+$(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls): BENCH_LIBRARIES = -lssl -lcrypto
+$(C)/peer_libwebsockets $(C)/peer_libwebsockets_idle: BENCH_LIBRARIES = $(shell pkg-config --cflags --libs libwebsockets)
 
 $(C)/count_alloc.so: Benchmarks/count_alloc.c
 $(C)/names.so: Tests/CHarness/preload/names.c

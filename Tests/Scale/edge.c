@@ -1,6 +1,7 @@
 /*
  * The edge of the scale program: one process, one port of 127.0.0.1, thousands of connections. It answers upgrades, handshakes, pings
- * and subscribes, and does what lines on stdin say; it ends with its input, so that none is left behind.
+ * and subscribes, and does what lines on stdin say; it ends with its input, so that none is left behind. Over TLS if it is linked so
+ * (Benchmarks/stream.h).
  *
  * usage: scale_edge PORT ACTIVITY_TIMEOUT_S
  *   event TEXT  the event "news" with this data on the channel of each connection
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "../../Benchmarks/server_side.h"
+#include "../../Benchmarks/stream.h"
 
 enum {
     INPUT_BYTES_MAX = 2048,
@@ -35,6 +37,7 @@ enum {
 
 struct connection {
     int fd;
+    struct stream *stream;
     bool is_upgraded;
     bool wants_output;
     char name[NAME_BYTES_MAX]; /* "" until it has subscribed */
@@ -99,9 +102,9 @@ static bool flush(struct connection *connection) {
         if (connection->output_bytes == 0 && is_flooded(connection))
             for (int i = 0; i < FLOOD_FRAMES; i++)
                 add_event(connection, "tick", "a flood that never ends");
-        if (connection->output_bytes == 0)
+        if (connection->output_bytes == 0 && !stream_is_pending(connection->stream))
             break;
-        ssize_t sent = send(connection->fd, connection->output, connection->output_bytes, MSG_NOSIGNAL);
+        ssize_t sent = stream_send(connection->stream, connection->output, connection->output_bytes);
         if (sent < 0 && errno == EAGAIN)
             break;
         if (sent < 0)
@@ -111,7 +114,7 @@ static bool flush(struct connection *connection) {
         if (is_flooded(connection))
             break; /* the others have their turn */
     }
-    bool wants_output = connection->output_bytes > 0 || is_flooded(connection);
+    bool wants_output = connection->output_bytes > 0 || stream_is_pending(connection->stream) || is_flooded(connection);
     if (wants_output != connection->wants_output) {
         connection->wants_output = wants_output;
         watch(EPOLL_CTL_MOD, connection->fd, EPOLLIN | (wants_output ? EPOLLOUT : 0u), connection);
@@ -180,15 +183,18 @@ static bool take_frames(struct connection *connection) {
     return found == 0;
 }
 
-/* False: the connection ends. */
+/* All there is: what TLS has read ahead, epoll does not tell. False: the connection ends. */
 static bool take_input(struct connection *connection) {
-    ssize_t got = recv(connection->fd, connection->input + connection->input_bytes,
-                       INPUT_BYTES_MAX - 1 - connection->input_bytes, 0);
-    if (got <= 0)
-        return got < 0 && errno == EAGAIN;
-    connection->input_bytes += (size_t)got;
-    return (connection->is_upgraded || take_upgrade(connection)) &&
-           (!connection->is_upgraded || take_frames(connection)) && connection->input_bytes < INPUT_BYTES_MAX - 1;
+    for (;;) {
+        ssize_t got = stream_receive(connection->stream, connection->input + connection->input_bytes,
+                                     INPUT_BYTES_MAX - 1 - connection->input_bytes);
+        if (got <= 0)
+            return got < 0 && errno == EAGAIN;
+        connection->input_bytes += (size_t)got;
+        if (!((connection->is_upgraded || take_upgrade(connection)) &&
+              (!connection->is_upgraded || take_frames(connection)) && connection->input_bytes < INPUT_BYTES_MAX - 1))
+            return false;
+    }
 }
 
 /* ---- loop ---- */
@@ -203,6 +209,9 @@ static void accept_all(void) {
         if (connection == NULL)
             fail("out of memory");
         connection->fd = fd;
+        connection->stream = stream_accept(fd);
+        if (connection->stream == NULL)
+            fail("out of memory");
         connection->next = &all;
         connection->previous = all.previous;
         all.previous->next = connection;
@@ -216,7 +225,7 @@ static void accept_all(void) {
 static void end(struct connection *connection) {
     connection->previous->next = connection->next;
     connection->next->previous = connection->previous;
-    close(connection->fd);
+    stream_close(connection->stream);
     free(connection->output);
     free(connection);
 }
@@ -264,6 +273,9 @@ int main(int argc, char **argv) {
     if (argc != 3)
         fail("usage: scale_edge PORT ACTIVITY_TIMEOUT_S");
     activity_timeout_s = atoi(argv[2]);
+    const char *problem = stream_prepare();
+    if (problem != NULL)
+        fail(problem);
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;

@@ -28,6 +28,27 @@ size_t resident_bytes(void) {
     return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* The number behind the key that a line of the file begins with; 0 if the file has gone. */
+static uint64_t number_in(const char *path, const char *key) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    char line[256];
+    uint64_t number = 0;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0)
+            number = strtoull(line + strlen(key), NULL, 10);
+    fclose(file);
+    return number;
+}
+
+size_t anonymous_bytes(void) {
+    uint64_t kib = number_in("/proc/self/smaps_rollup", "Anonymous:");
+    if (kib == 0)
+        fail("/proc/self/smaps_rollup cannot be read");
+    return kib * 1024;
+}
+
 static size_t count_entries(const char *path) {
     DIR *directory = opendir(path);
     if (directory == NULL)
@@ -53,19 +74,11 @@ uint64_t cpu_us(void) {
     return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
+/* 0 if the thread has ended meanwhile. */
 static uint64_t sleeps_of(const char *thread) {
-    static const char key[] = "voluntary_ctxt_switches:";
-    char line[256];
-    snprintf(line, sizeof line, "/proc/self/task/%.20s/status", thread);
-    FILE *file = fopen(line, "re");
-    if (file == NULL)
-        return 0; /* it has ended meanwhile */
-    uint64_t sleeps = 0;
-    while (fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, key, sizeof key - 1) == 0)
-            sleeps = strtoull(line + sizeof key - 1, NULL, 10);
-    fclose(file);
-    return sleeps;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/status", thread);
+    return number_in(path, "voluntary_ctxt_switches:");
 }
 
 uint64_t count_sleeps(void) {

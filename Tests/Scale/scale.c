@@ -268,9 +268,11 @@ static void rest(uint64_t idle_ms, size_t resident_before) {
     }
     cpu = cpu_us() - cpu;
     sleeps = count_sleeps() - sleeps;
-    printf("\"idle_ms\": %llu, \"idle_cpu_us\": %llu, \"idle_wakeups\": %llu, \"pings\": %llu, \"idle_bytes\": %.0f, ",
+    printf("\"idle_ms\": %llu, \"idle_cpu_us\": %llu, \"idle_wakeups\": %llu, \"pings\": %llu, \"idle_bytes\": %.0f, "
+           "\"resident_bytes\": %zu, \"anonymous_bytes\": %zu, ",
            (unsigned long long)idle_ms, (unsigned long long)cpu, (unsigned long long)sleeps,
-           (unsigned long long)(count_messages_sent() - sent), per_client(resident_bytes(), resident_before));
+           (unsigned long long)(count_messages_sent() - sent), per_client(resident_bytes(), resident_before),
+           resident_bytes(), anonymous_bytes());
 }
 
 static void restart(struct edges *edges) {
@@ -400,8 +402,8 @@ int main(int argc, char **argv) {
             return 2;
         }
     }
-    if (count < 2 || edge == NULL || port_count == 0 || (ca_file != NULL && tls_port_count != port_count))
-        fail("--clients (2 or more), --edge and --ports are needed, and with --ca-file as many --tls-ports");
+    if (count < 1 || edge == NULL || port_count == 0 || (ca_file != NULL && tls_port_count != port_count))
+        fail("--clients, --edge and --ports are needed, and with --ca-file as many --tls-ports");
 
     /* libcurl's wake-up pairs, one for 64 connects at a time, and a moment with two files for one socket. */
     raise_file_limit(count + count / 16 + 256);

@@ -14,6 +14,7 @@ uint64_t clock_ms(void); /* CLOCK_MONOTONIC */
 /* Takes the hard limit of open files and fails, saying what to do, if it is less than `wanted`. */
 void raise_file_limit(size_t wanted);
 size_t resident_bytes(void);
+size_t anonymous_bytes(void); /* resident ones that belong to no file: heap and stacks */
 size_t count_threads(void);
 size_t count_files(void);
 uint64_t cpu_us(void);

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,17 +54,30 @@ def listed(values: Sequence[int]) -> str:
     return ",".join(map(str, values))
 
 
-def measure(run: Run, ca_file: Path | None = None, tls_ports: Sequence[int] = (), ports: Sequence[int] = ()) -> Any:
+def measure(
+    run: Run,
+    ca_file: Path | None = None,
+    tls_ports: Sequence[int] = (),
+    ports: Sequence[int] = (),
+    edge: str = "scale_edge",
+    environment: Mapping[str, str] | None = None,
+) -> Any:
     """The figures of the scale program."""
     command: list[str | Path] = [
-        *(PROGRAMS / "scale", "--clients", str(run.clients), "--mode", run.mode, "--edge", PROGRAMS / "scale_edge"),
+        *(PROGRAMS / "scale", "--clients", str(run.clients), "--mode", run.mode, "--edge", PROGRAMS / edge),
         *("--restarts", str(run.restarts), "--idle-ms", str(run.idle_ms), "--activity-s", str(run.activity_s)),
     ]
     if ca_file is not None:
         command += ["--ca-file", ca_file, "--tls-ports", listed(tls_ports)]
     with ExitStack() as stack:
         ports = ports or stack.enter_context(reserved_ports(run.edges))
-        done = subprocess.run([*command, "--ports", listed(ports)], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [*command, "--ports", listed(ports)],
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
     if done.returncode != 0:
         raise AssertionError(f"{run}: {done.stderr}{done.stdout}")
     return json.loads(done.stdout)
