@@ -61,6 +61,11 @@ struct Outbound {
         if written == bytes.count {
             bytes.removeAll(keepingCapacity: bytes.capacity <= 16_384)
             written = 0
+        } else if written > bytes.count / 2 {
+            // Behind a socket that never takes everything, all that it ever took would be kept. Less moves than has gone.
+            bytes.removeFirst(written)
+            for index in marks.indices { marks[index].end -= written }
+            written = 0
         }
         return progress
     }

@@ -10,7 +10,8 @@ package enum FrameEncoder {
         opcode: Opcode, payload: UnsafeRawBufferPointer, maskKey: UInt32, to output: inout [UInt8]
     ) {
         let count = payload.count
-        output.reserveCapacity(output.count + headerBytesMax + count)
+        // For each frame, this would copy all that waits for the socket, each time.
+        if output.isEmpty { output.reserveCapacity(headerBytesMax + count) }
         output.append(0x80 | opcode.rawValue)
         if count < 126 {
             output.append(0x80 | UInt8(count))

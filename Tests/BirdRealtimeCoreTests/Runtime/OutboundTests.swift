@@ -1,0 +1,61 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import BirdRealtimeCore
+
+@Suite struct OutboundTests {
+    /// Two ends of a connection that holds little.
+    private func pair() throws -> (stream: Stream, peer: Int32) {
+        var fds: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK, 0, &fds) == 0)
+        var bytes: Int32 = 4_096
+        setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
+        return (Stream(plain: fds[0]), fds[1])
+    }
+
+    private func read(_ fd: Int32, atMost count: Int) -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: count)
+        let got = recv(fd, &buffer, count, 0)
+        return got > 0 ? Array(buffer[..<got]) : []
+    }
+
+    /// A program that always has more to send than the network takes.
+    @Test func keepsOnlyWhatWaitsBehindASocketThatIsNeverEmpty() throws {
+        let (stream, peer) = try pair()
+        defer {
+            stream.close()
+            close(peer)
+        }
+        var outbound = Outbound()
+        var sent: [UInt8] = []
+        var received: [UInt8] = []
+        var cost = 0
+        var frames = 0
+        var largest = 0
+        while sent.count < 4_000_000 {
+            // The first time so much that a little always waits; then a little more than is read.
+            for _ in 0..<(sent.isEmpty ? 1_000 : 30) {
+                let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: frames), count: 100)
+                FrameEncoder.append(opcode: .text, payload: payload, maskKey: UInt32(frames), to: &sent)
+                outbound.append(opcode: .text, payload, maskKey: UInt32(frames))
+                outbound.markClientEvent(cost: 1)
+                frames += 1
+            }
+            received += read(peer, atMost: 3_000)
+            let progress = outbound.flush(to: stream)
+            #expect(progress.failure == nil)
+            cost += progress.cost
+            #expect(!outbound.isEmpty)
+            largest = max(largest, outbound.bytes.count)
+        }
+        #expect(largest < 1_000_000)
+        while !outbound.isEmpty {
+            received += read(peer, atMost: 100_000)
+            cost += outbound.flush(to: stream).cost
+        }
+        while case let rest = read(peer, atMost: 100_000), !rest.isEmpty { received += rest }
+        #expect(received == sent)
+        #expect(cost == frames)
+    }
+}
