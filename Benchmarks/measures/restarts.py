@@ -70,8 +70,8 @@ def measure_restarts(plan: Plan) -> list[Section]:
             notes=[
                 "All edges are killed and started again; back is who has its channel again. The wait is by design: an "
                 "attempt waits for a draw from 0 to 1 s, the next one from 0 to 2 s and so on, for the server's sake.",
-                "Expected: such draws with an edge that is down so long, and clients that connect in no time. Busiest: "
-                "connections in 100 ms. To connect: how long the same clients take when all begin at once.",
+                "Expected: such draws with an edge that is down so long, and clients that notice and connect at once. "
+                "Busiest: connections in 100 ms. To connect: how long the same clients take when all begin at once.",
             ],
             data=data,
         )
