@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import statistics
 
-from processes import PROGRAMS, run, serving
+from certificate import certificate
+from processes import PROGRAMS, Command, run, serving
 from section import Goal, Plan, Section, progress
 
-CLIENTS = {"by hand": PROGRAMS / "limit_first", "C loop": PROGRAMS / "client_first"}
 REFERENCE = "by hand"
+LIBRARY = "C loop"
+LIBRARY_TLS = "C loop, TLS"
 # The first finds a fresh process, the second a warm one.
 CONNECTIONS = ["fresh process", "second client"]
 QUICK_RUNS = 21
@@ -16,29 +18,51 @@ FULL_RUNS = 101
 RATIO_MAX = 2
 
 
+def measure_runs(count: int) -> dict[str, list[list[float]]]:
+    """Microseconds of each connection of each process."""
+    server = ["--bytes", "256", "--events", "1"]
+    with (
+        certificate() as tls,
+        serving([PROGRAMS / "flood_server", *server]) as (port, _),
+        serving([PROGRAMS / "flood_server_tls", *server], tls.server_environment) as (tls_port, _),
+    ):
+        connections = str(len(CONNECTIONS))
+        commands: dict[str, tuple[Command, dict[str, str]]] = {
+            REFERENCE: ([PROGRAMS / "limit_first", str(port), connections], {}),
+            LIBRARY: ([PROGRAMS / "client_first", str(port), connections], {}),
+            LIBRARY_TLS: ([PROGRAMS / "client_first", str(tls_port), connections], tls.client_environment),
+        }
+        times: dict[str, list[list[float]]] = {client: [] for client in commands}
+        for _ in range(count):
+            for client, (command, environment) in commands.items():
+                times[client].append(run(client, command, environment))
+    return times
+
+
 def measure_first(plan: Plan) -> list[Section]:
     progress("the first event")
-    times: dict[str, list[list[float]]] = {client: [] for client in CLIENTS}
-    with serving([PROGRAMS / "flood_server", "--bytes", "256", "--events", "1"]) as (port, _):
-        for _ in range(QUICK_RUNS if plan.is_quick else FULL_RUNS):
-            for client, program in CLIENTS.items():
-                times[client].append(run(client, [program, str(port), str(len(CONNECTIONS))]))
-    rows, goals = [], []
-    for number, connection in enumerate(CONNECTIONS):
-        for client, runs in times.items():
-            lower, median, upper = statistics.quantiles([each[number] for each in runs], n=4)
-            ratio = statistics.median(
-                each[number] / other[number] for each, other in zip(runs, times[REFERENCE], strict=True)
-            )
-            rows.append([f"{client}, {connection}", f"{median:,.0f}", f"{lower:,.0f} to {upper:,.0f}", f"{ratio:.2f}"])
-            if client != REFERENCE:
-                goals.append(Goal(f"create to first event, {connection}", ratio, at_most=RATIO_MAX))
+    times = measure_runs(QUICK_RUNS if plan.is_quick else FULL_RUNS)
+
+    def ratio(client: str, number: int) -> float:
+        """Of runs that were neighbours."""
+        return statistics.median(
+            each[number] / other[number] for each, other in zip(times[client], times[REFERENCE], strict=True)
+        )
+
+    def row(client: str, number: int) -> list[str]:
+        lower, median, upper = statistics.quantiles([each[number] for each in times[client]], n=4)
+        middle = f"{lower:,.0f} to {upper:,.0f}"
+        return [f"{client}, {CONNECTIONS[number]}", f"{median:,.0f}", middle, f"{ratio(client, number):.2f}"]
+
     return [
         Section(
-            "From creating a client to its first event, plain",
+            "From creating a client to its first event",
             ["client", "µs", "middle half", "beside by hand"],
-            rows,
-            goals,
+            [row(client, number) for number in range(len(CONNECTIONS)) for client in times],
+            [
+                Goal(f"create to first event, {connection}", ratio(LIBRARY, number), at_most=RATIO_MAX)
+                for number, connection in enumerate(CONNECTIONS)
+            ],
             [
                 "Options, client, subscribe, bind, connect, upgrade, handshake, the subscribe's answer, the event in "
                 "its handler. By hand: the same frames from a C program on one blocking socket, which makes no thread.",
