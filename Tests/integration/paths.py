@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include/birdrealtime.h"
-PROGRAMS = ROOT / "build/c"
+PROGRAMS = Path(os.environ.get("BIRDREALTIME_PROGRAMS", ROOT / "build/c"))
 HARNESS = PROGRAMS / "harness"
 SWIFT_PROGRAMS = ROOT / ".build/debug"
 CLIENT_SCRIPT = PROGRAMS / "client_script"

@@ -7,12 +7,13 @@ class CurlTransfer {
     let easy: OpaquePointer
     fileprivate(set) weak var multi: CurlMulti?
     /// Room for libcurl's own words about a failure.
-    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    private let errorText: UnsafeMutablePointer<CChar>
     private var lists: [UnsafeMutablePointer<curl_slist>] = []
 
     init?() {
         guard let easy = curl_easy_init() else { return nil }
         self.easy = OpaquePointer(easy)
+        errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         _ = birdcurl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
         _ = birdcurl_set_pointer(easy, CURLOPT_PRIVATE, Unmanaged.passUnretained(self).toOpaque())

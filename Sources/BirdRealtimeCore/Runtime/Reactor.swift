@@ -64,7 +64,7 @@ final class Reactor: @unchecked Sendable {
     private let timerFD: Int32
     /// When the timer fd becomes readable; nil: never.
     private var timerDue: Instant?
-    private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: eventsPerRoundMax)
+    private let events: UnsafeMutablePointer<epoll_event>
     private var sources: [EventSource?] = []
     private var freeSources: [Int] = []
     private var generation: UInt64 = 1
@@ -100,6 +100,7 @@ final class Reactor: @unchecked Sendable {
             System.closeFD(wakeFD)
             throw error
         }
+        events = .allocate(capacity: Self.eventsPerRoundMax)
         buffer = .allocate(byteCount: Self.headroomBytes + Self.scratchBytes + 64, alignment: 64)
         for (fd, token) in [(wakeFD, Self.wakeToken), (timerFD, Self.timerToken)] {
             var event = epoll_event()
