@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
-from . import _abi, _records
+from . import _abi
 from ._library import library
+from ._records import Records
 from .errors import BirdRealtimeError, ForkedClient, InvalidArgument, class_of
 from .options import Value
 
@@ -48,7 +49,7 @@ class Native:
         self.is_destroyed = False
         self._channels: dict[int, c_void_p] = {}
         self._batch = _Batch()
-        self._records: Iterator[tuple[int, ...]] | None = None
+        self._records: Records | None = None
         settings = c_void_p()
         self.check(self.lib.bird_options_create(byref(settings)))
         try:
@@ -169,8 +170,8 @@ class Native:
     def wake(self) -> None:
         self.lib.bird_queue_wake(self.queue)
 
-    def take(self) -> Iterator[tuple[int, ...]] | None:
-        """The records of the oldest batch that waits, if any; the same iterator until release().
+    def take(self) -> Records | None:
+        """The records of the oldest batch that waits, if any; the same ones until release().
 
         What C has written and what is still to be iterated are kept here, so that a Ctrl-C in between loses nothing.
         """
@@ -181,7 +182,7 @@ class Native:
             if not batch.handle:
                 return None
         if self._records is None:
-            self._records = _records.decode(batch.records.value or 0, batch.count.value, batch.stride.value)
+            self._records = Records(batch.records.value or 0, batch.count.value, batch.stride.value)
         return self._records
 
     def release(self) -> None:

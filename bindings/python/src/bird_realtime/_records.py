@@ -1,16 +1,34 @@
-"""Decoding of a drained batch: an array of bird_record becomes tuples in one pass."""
+"""Decoding of a drained batch: of each record the few fields that an event needs, of the others all of them."""
 
 from __future__ import annotations
 
+import ctypes
 import struct
+import sys
 from collections.abc import Iterator
-from ctypes import sizeof, string_at
 from functools import lru_cache
+from operator import length_hint
+from typing import Any, NamedTuple
 
 from . import _abi
 from .errors import LibraryError
 
-# The fields that delivery needs, in the order of struct bird_record; x passes over the others.
+#: The memory of the process: a slice of it is a copy of what lies there, for a third of the time of ctypes.string_at.
+MEMORY: Any = (ctypes.c_char * sys.maxsize).from_address(0)
+
+# Both in the order of struct bird_record; x passes over the others.
+_EVENT_FIELDS = (
+    "4x"  # struct_size
+    "I"  # kind
+    "8x8x8x"  # client, client_tag, channel
+    "Q"  # channel_tag
+    "8x8x"  # channel_name, event
+    "P"  # data
+    "N"  # data_length
+    "4x4x"  # channel_name_length, event_length
+    "I"  # event_id
+    "4x8x8x"  # data_kind, operation_tag, detail
+)
 _FIELDS = (
     "4x"  # struct_size
     "I"  # kind
@@ -27,18 +45,62 @@ _FIELDS = (
     "Q"  # operation_tag
     "P"  # detail
 )
+_all_fields = struct.Struct(f"@{_FIELDS}")
 
 
 @lru_cache(maxsize=4)
 def _layout(stride: int) -> struct.Struct:
-    known = sizeof(_abi.Record)
+    known = ctypes.sizeof(_abi.Record)
     if stride < known:
         raise LibraryError(f"records of the loaded library have {stride} bytes, but this package needs {known}")
-    return struct.Struct(f"@{_FIELDS}{stride - known}x")
+    return struct.Struct(f"@{_EVENT_FIELDS}{stride - known}x")
 
 
-def decode(address: int, count: int, stride: int) -> Iterator[tuple[int, ...]]:
-    """(kind, channel_tag, channel_name, event, data, data_length, channel_name_length, event_length, event_id,
-    data_kind, operation_tag, detail) of each record; pointers are addresses and stay valid until the batch is
-    released."""
-    return _layout(stride).iter_unpack(string_at(address, count * stride))
+class Fields(NamedTuple):
+    """All of a record that delivery needs. Pointers are addresses and stay valid until the batch is released."""
+
+    kind: int
+    channel_tag: int
+    channel_name: int
+    event: int
+    data: int
+    data_length: int
+    channel_name_length: int
+    event_length: int
+    event_id: int
+    data_kind: int
+    operation_tag: int
+    detail: int
+
+    @property
+    def channel_text(self) -> str:
+        return _copy(self.channel_name, self.channel_name_length).decode()
+
+    @property
+    def event_text(self) -> str:
+        return _copy(self.event, self.event_length).decode()
+
+    @property
+    def payload(self) -> bytes:
+        return _copy(self.data, self.data_length)
+
+
+class Records:
+    """The records of a batch, in order and once."""
+
+    def __init__(self, address: int, count: int, stride: int) -> None:
+        self._stride = stride
+        self._bytes = _copy(address, count * stride)
+        self._count = count
+        #: (kind, channel_tag, data, data_length, event_id) of each record
+        self.brief: Iterator[tuple[int, int, int, int, int]] = _layout(stride).iter_unpack(self._bytes)
+
+    def current(self) -> Fields:
+        """The record that ``brief`` gave last."""
+        position = self._count - length_hint(self.brief) - 1
+        return Fields._make(_all_fields.unpack_from(self._bytes, position * self._stride))
+
+
+def _copy(address: int, length: int) -> bytes:
+    copied: bytes = MEMORY[address : address + length]
+    return copied

@@ -16,11 +16,11 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 from threading import get_ident
 from typing import Callable
 
 from ._native import Native
+from ._records import Records
 from ._signal import Signal
 from .errors import BirdRealtimeError, CalledInHandler, ForkedClient, QueueFull
 from .router import Router
@@ -203,7 +203,7 @@ class Delivery:
             self._native.release()
         return records is not None or has_posted
 
-    def _take(self, timeout_ms: int) -> Iterator[tuple[int, ...]] | None:
+    def _take(self, timeout_ms: int) -> Records | None:
         if self._native.is_destroyed:
             return None
         if self._is_blocked():

@@ -56,42 +56,40 @@ class StateChange(NamedTuple):
     policy: str | None = None
 
 
+#: stands for data that nobody has asked for yet
+UNPARSED: Any = object()
+
+
 class Event:
     """An event of a channel. ``data`` is parsed when first asked for; ``raw`` is what arrived, untouched."""
 
-    __slots__ = ("_data", "_data_kind", "channel", "name", "raw")
+    # No __init__: to call it would cost as much as all else that is done to make an event.
+    __slots__ = ("_data", "channel", "name", "raw")
 
+    name: str
+    channel: Channel
+    #: the payload's bytes with the wire's one level of string encoding undone; empty if there is none
+    raw: bytes
     _data: Any
 
-    def __init__(self, name: str, channel: Channel, raw: bytes, data_kind: int) -> None:
+    def _fill(self, name: str, channel: Channel, raw: bytes, data_kind: int) -> None:
         self.name = name
         self.channel = channel
-        #: the payload's bytes with the wire's one level of string encoding undone; empty if there is none
         self.raw = raw
-        self._data_kind = data_kind
+        self._data = None if data_kind == _abi.BIRD_DATA_NONE else UNPARSED
 
     @property
     def data(self) -> Any:
         """The payload: the parsed value if it is JSON, else the text; None if there is none."""
-        try:
-            return self._data
-        except AttributeError:
-            self._data = self._parse()
-            return self._data
+        data = self._data
+        if data is UNPARSED:
+            data = self._data = _json.value_or_text(self.raw)
+        return data
 
     @property
     def text(self) -> str:
         """The payload as text, unparsed."""
         return self.raw.decode()
-
-    def _parse(self) -> Any:
-        if self._data_kind == _abi.BIRD_DATA_NONE:
-            return None
-        text = self.text
-        try:
-            return _json.parse(text)
-        except ValueError:
-            return text
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} on {self.channel.name!r}, {len(self.raw)} bytes>"
@@ -106,7 +104,7 @@ class SubscriptionSucceeded(Event):
     def __init__(
         self, channel: Channel, raw: bytes, data_kind: int, *, is_resubscribe: bool, interrupted: float
     ) -> None:
-        super().__init__("bird:subscription_succeeded", channel, raw, data_kind)
+        self._fill("bird:subscription_succeeded", channel, raw, data_kind)
         self.is_resubscribe = is_resubscribe
         self.interrupted = interrupted
         #: presence channels: the roster and the member id of this connection
@@ -121,7 +119,7 @@ class SubscriptionFailed(Event):
     __slots__ = ("error", "will_retry")
 
     def __init__(self, channel: Channel, error: BirdRealtimeError, *, will_retry: bool) -> None:
-        super().__init__("bird:subscription_error", channel, b"", _abi.BIRD_DATA_NONE)
+        self._fill("bird:subscription_error", channel, b"", _abi.BIRD_DATA_NONE)
         self.error = error
         self.will_retry = will_retry
         self._data = {"error": error.message, "endpoint": error.endpoint, "status": error.http_status}
@@ -134,7 +132,7 @@ class DecryptionFailed(Event):
     __slots__ = ("error",)
 
     def __init__(self, channel: Channel, raw: bytes, data_kind: int, error: BirdRealtimeError) -> None:
-        super().__init__("bird:decryption_error", channel, raw, data_kind)
+        self._fill("bird:decryption_error", channel, raw, data_kind)
         self.error = error
 
 
@@ -146,6 +144,6 @@ class MemberEvent(Event):
     channel: PresenceChannel
 
     def __init__(self, name: str, channel: PresenceChannel, raw: bytes, data_kind: int, member_id: str) -> None:
-        super().__init__(name, channel, raw, data_kind)
-        self.member = Member(member_id, self._parse())
+        self._fill(name, channel, raw, data_kind)
+        self.member = Member(member_id, self.data)
         self._data = self.member._asdict()

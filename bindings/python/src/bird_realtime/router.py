@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
-from ctypes import string_at
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from . import _abi, _json, logs
+from ._records import MEMORY, Fields, Records
 from .authorization import Requests
 from .bindings import Bindings
 from .channel import Channel, MemberChannel, PresenceChannel
 from .connection import Connection
 from .errors import BirdRealtimeError
 from .events import (
+    UNPARSED,
     DecryptionFailed,
     Event,
     MemberEvent,
@@ -29,27 +29,6 @@ logger = logging.getLogger("bird_realtime")
 HandlerErrorHook = Callable[[Exception, object], object]
 #: (bird_error or 0, status) -> exception
 Failure = Callable[[int, int], BirdRealtimeError]
-
-
-class Fields(NamedTuple):
-    """A record as _records.decode gives it."""
-
-    kind: int
-    channel_tag: int
-    channel_name: int
-    event: int
-    data: int
-    data_length: int
-    channel_name_length: int
-    event_length: int
-    event_id: int
-    data_kind: int
-    operation_tag: int
-    detail: int
-
-    @property
-    def payload(self) -> bytes:
-        return string_at(self.data, self.data_length) if self.data_length else b""
 
 
 class Completion:
@@ -120,42 +99,46 @@ class Router:
         self.by_tag.clear()
         self.channels.clear()
 
-    def deliver(self, records: Iterator[tuple[int, ...]]) -> None:
+    def deliver(self, records: Records) -> None:
         """Runs the handlers of each record. An exception that is no Exception (Ctrl-C) leaves it; calling it again with
-        the same iterator goes on behind the record that was interrupted."""
-        by_tag = self.by_tag
-        names = self.names
-        posted = self.posted
-        for record in records:
-            if record[0] != _abi.BIRD_RECORD_EVENT:
-                other = self._others.get(record[0])
-                if other is not None and not self._is_silent:
-                    other(Fields._make(record))
-                if posted:
-                    self.run_posted()
+        the same records goes on behind the one that was interrupted."""
+        # Every line of this loop costs each event; what a line does seldom is elsewhere.
+        event_kind = _abi.BIRD_RECORD_EVENT
+        memory = MEMORY
+        by_tag, names, posted = self.by_tag, self.names, self.posted
+        for kind, tag, data, length, event_id in records.brief:
+            if kind != event_kind:
+                self._deliver_other(records.current())
                 continue
-            _, tag, _, event, data, data_length, _, event_length, event_id, data_kind, _, _ = record
-            channel = by_tag.get(tag) or self._channel(Fields._make(record))
+            channel = by_tag.get(tag) or self._channel(records.current())
             if channel is None:
                 continue
-            name = names.get(event_id)
-            if name is None:
-                name = string_at(event, event_length).decode()
+            name = names.get(event_id) or records.current().event_text
             route = channel._routes.get(name)
             if route is None:
                 route = channel._default_route
             if not route:
                 continue
-            argument = Event(name, channel, string_at(data, data_length) if data_length else b"", data_kind)
+            event = Event()
+            event.name = name
+            event.channel = channel
+            event.raw = memory[data : data + length]
+            event._data = UNPARSED if length or records.current().data_kind else None
             for binding in route:
                 handler = binding.handler
                 if handler is not None:
                     try:
-                        handler(argument)
+                        handler(event)
                     except Exception as error:
-                        self.errors.report(error, argument)
+                        self.errors.report(error, event)
             if posted:
                 self.run_posted()
+
+    def _deliver_other(self, fields: Fields) -> None:
+        other = self._others.get(fields.kind)
+        if other is not None and not self._is_silent:
+            other(fields)
+        self.run_posted()
 
     def run_posted(self) -> None:
         """Makes the calls that wait now."""
@@ -205,7 +188,7 @@ class Router:
         """The channel of a record; one that was made before the channel had its tag is found by name."""
         if fields.channel_tag:
             return self.by_tag.get(fields.channel_tag)
-        return self.channels.get(string_at(fields.channel_name, fields.channel_name_length).decode())
+        return self.channels.get(fields.channel_text)
 
     def _subscribed(self, fields: Fields) -> None:
         channel = self._channel(fields)
@@ -252,7 +235,9 @@ class Router:
     def _connection_count(self, fields: Fields) -> None:
         channel = self._channel(fields)
         if channel is not None:
-            self.emit_channel(channel, Event("bird:connection_count", channel, fields.payload, fields.data_kind))
+            event = Event()
+            event._fill("bird:connection_count", channel, fields.payload, fields.data_kind)
+            self.emit_channel(channel, event)
 
     def _decryption_failed(self, fields: Fields) -> None:
         channel = self._channel(fields)
@@ -301,7 +286,7 @@ class Router:
     def _watchlist(self, fields: Fields) -> None:
         if self.member is None:
             return
-        name = string_at(fields.event, fields.event_length).decode()
+        name = fields.event_text
         ids = _json.parse(fields.payload.decode())
         bindings = self.member.watchlist._announce(name, ids)
         self.run_posted()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from bird_realtime import _abi, _records
@@ -74,9 +73,9 @@ class BatchMaker:
             ctypes.memmove(ctypes.addressof(buffer) + index * self.stride, ctypes.byref(record), ctypes.sizeof(record))
         return ctypes.addressof(buffer), len(self._records)
 
-    def decoded(self) -> Iterator[tuple[int, ...]]:
+    def decoded(self) -> _records.Records:
         address, count = self.array()
-        return _records.decode(address, count, self.stride)
+        return _records.Records(address, count, self.stride)
 
     def _string(self, text: bytes) -> tuple[int, int]:
         buffer = ctypes.create_string_buffer(text)
