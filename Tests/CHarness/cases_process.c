@@ -142,6 +142,41 @@ MODE_CASE(client_comes_and_goes_without_a_trace) {
     printf("threads %d, memory %+ld KiB over %d rounds\n", count_threads(), resident_kib() - memory, ROUNDS - WARM_UP);
 }
 
+/* One client that loses its connection again and again, and clients that are destroyed right after a loss. */
+MODE_CASE(lost_connections_leave_nothing) {
+    enum { DROPS = 150, CLIENTS = 30, WARM_UP = 30 };
+    world w = world_open(harness_mode());
+    world_connect(&w);
+    bird_statistics s = {.struct_size = sizeof s};
+    int fds = 0, threads = 0;
+    long memory = 0;
+    for (uint64_t drops = 1; drops <= DROPS; drops++) {
+        world_drop(&w);
+        UNTIL(&w, bird_client_statistics(w.client, &s) == BIRD_OK && s.connects > drops);
+        UNTIL(&w, channel_state(w.control) == BIRD_CHANNEL_SUBSCRIBED);
+        if (drops == WARM_UP) {
+            fds = count_fds();
+            threads = count_threads();
+            memory = resident_kib();
+        }
+    }
+    CHECK_INT(count_fds(), fds);
+    CHECK_INT(count_threads(), threads);
+    CHECK(resident_kib() - memory < 2 * 1024);
+    for (int i = 0; i < CLIENTS; i++) {
+        world lost = world_open(harness_mode());
+        world_connect(&lost);
+        world_drop(&lost);
+        UNTIL(&lost, bird_client_statistics(lost.client, &s) == BIRD_OK && s.attempts > 1);
+        world_close(&lost);
+    }
+    UNTIL(&w, count_fds() == fds);
+    UNTIL(&w, count_threads() == threads);
+    CHECK(resident_kib() - memory < 4 * 1024);
+    world_settle(&w);
+    world_close(&w);
+}
+
 /* Before the first connect nobody works off what calls leave behind. */
 CASE(calls_before_connect_leave_nothing) {
     enum { ROUNDS = 20000 };

@@ -93,7 +93,7 @@ def test_denial_is_final_until_asked_again(
     post.respond(status, "<h1>no</h1>")
     failed = client.wait_for("subscription_error")
     assert (failed["error"], failed["will_retry"]) == ("BIRD_ERR_DENIED", 0)
-    assert (failed["endpoint"], failed["http_status"]) == (endpoint(auth), status)
+    assert (failed["endpoint"], failed["http_status"], failed["code"]) == (endpoint(auth), status, 0)
     assert "hush" not in json.dumps(failed)
     client.wait_for("completion", tag=3, status="BIRD_ERR_DENIED")
     assert auth.is_left_alone_for(0.3)
@@ -191,6 +191,8 @@ def test_endpoint_that_cannot_be_reached(server: ScriptedServer, connect: StartC
         client.do("subscribe", "private-ledger", 0)
         failed = client.wait_for("subscription_error")
         assert (failed["error"], failed["will_retry"], failed["curl_code"]) == ("BIRD_ERR_AUTH", 1, 7)
+        assert (failed["endpoint"], failed["http_status"]) == (f"http://127.0.0.1:{port}/auth", 0)
+        assert failed["message"]
 
 
 @pytest.mark.c_only("completion records")

@@ -292,6 +292,27 @@ def test_disconnect_and_connect_leave_one_connection(server: ScriptedServer, con
     assert len(client.all("event")) == 1
 
 
+def test_cycles_leave_one_connection_and_one_handler(server: ScriptedServer, connect: StartClient) -> None:
+    """REC-23: what was bound stays bound once, however often the client has connected."""
+    client = connect(server)
+    for number in range(1, 4):
+        client.do("subscribe", "orders", 0)
+        with established(server, f"{number}.1") as connection:
+            connection.join("orders")
+            client.wait_for("subscribed")
+            client.do("disconnect")
+            connection.expect_close(1000)
+        client.wait_for_state("disconnected")
+        client.do("connect")
+    last = established(server, "4.1")
+    last.join("orders")
+    client.wait_for("subscribed")
+    last.send_text(event("tick", "orders", 1), event("tock", "orders", 2))
+    client.wait_for("event", event="tock")
+    assert len(client.all("event", event="tick")) == 1
+    assert client.statistic("events_delivered") == 2
+
+
 def test_flapping_server_is_dialled_slowly(server: ScriptedServer, connect: StartClient) -> None:
     client = connect(server, flap_guard=1)
     delays = []

@@ -9,6 +9,7 @@ import pytest
 from conftest import StartClient
 from script_client import ScriptClient
 from scripted_server import (
+    BINARY,
     CONTINUATION,
     PING,
     PONG,
@@ -79,7 +80,7 @@ def test_fragments_with_pings_between(server: ScriptedServer, connect: StartClie
         assert json.loads(client.wait_for("event")["data"]) == {"text": "é\U0001f426\U0001f426é"}
 
 
-@pytest.mark.parametrize("size", [125, 126, 65535, 65536, 65537, 1024 * 1024, 8 * 1024 * 1024])
+@pytest.mark.parametrize("size", [125, 126, 15 << 10, (16 << 10) + 1, 65535, 65536, 65537, 1 << 20, 8 << 20])
 def test_size_of_a_message(server: ScriptedServer, connect: StartClient, size: int) -> None:
     client = connect(server)
     connection = joined(server, client)
@@ -124,7 +125,11 @@ def test_many_events_in_odd_pieces(server: ScriptedServer, connect: StartClient,
         b'{"event":"\\ud800","channel":"orders"}',
         b'{"event":"tick","channel":"orders","data":"\\udfff"}',
         b"[" * 600,
+        b"[" * 65536,
+        b"null",
+        b"[1,2]",
     ],
+    ids=lambda message: message[:40].decode(),
 )
 def test_malformed_messages_are_counted_and_nothing_more(
     server: ScriptedServer, connect: StartClient, message: bytes
@@ -158,6 +163,16 @@ def test_unusual_messages_are_understood(
     found = client.wait_for("event")
     assert (found["event"], found["data"]) == (name, data)
     assert client.statistic("frames_malformed") == 0
+
+
+def test_a_binary_message_is_read_as_text(server: ScriptedServer, connect: StartClient) -> None:
+    client = connect(server)
+    connection = joined(server, client)
+    connection.send(frame(BINARY, dump(event("tick", "orders", 1))) + frame(BINARY, b"no JSON"))
+    assert client.wait_for("event", event="tick")["data"] == "1"
+    connection.send_text(event("tock", "orders", 2))
+    client.wait_for("event", event="tock")
+    assert client.statistic("frames_malformed") == 1
 
 
 def test_events_of_other_channels_are_not_delivered(server: ScriptedServer, connect: StartClient) -> None:

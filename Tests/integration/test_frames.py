@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from conftest import StartClient
-from scripted_server import PING, PONG, ScriptedServer, event, frame, succeeded
+from scripted_server import PING, PONG, TEXT, ScriptedServer, dump, event, frame, succeeded
 
 
 @pytest.mark.c_only("completion records")
@@ -88,6 +88,60 @@ def test_client_events(server: ScriptedServer, connect: StartClient) -> None:
         "data": {"n": 12345678901234567890, "é": "é"},
     }
     assert b'{"n":12345678901234567890, "\xc3\xa9":"\\u00e9"}' in found.payload  # the program's own bytes
+
+
+TEXTS = {
+    "family of four": "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466",
+    "right to left": "\u202b\u05e9\u05dc\u05d5\u05dd\u202c, \u200f\u0645\u0631\u062d\u0628\u0627",
+    "combining and composed": "e\u0301 é \U0001f3f4\U000e0067\U000e0062\U000e007f",
+    "last of each length": "\x7f\u07ff\uffff\U0010ffff",
+}
+
+
+@pytest.mark.parametrize("words", TEXTS.values(), ids=TEXTS)
+def test_any_text_goes_there_and_back(server: ScriptedServer, connect: StartClient, words: str) -> None:
+    """In the payload and in the name of an event, byte for byte."""
+    client = connect(server, authorizer=1)
+    client.do("subscribe", "private-orders", 0)
+    connection = server.accept()
+    connection.establish()
+    client.do("grant", client.wait_for("request")["request"], "key:sig")
+    connection.join("private-orders", auth="key:sig")
+    client.wait_for("subscribed")
+    name = f"client-{words.replace(' ', '')}"  # a blank ends the word of the test's command
+    client.do("trigger", "private-orders", name, dump(words).decode())
+    sent = connection.read_frame()
+    assert sent.json == {"event": name, "channel": "private-orders", "data": words}
+    assert dump(words) in sent.payload
+    connection.send(frame(TEXT, sent.payload))
+    came = client.wait_for("event")
+    assert (came["event"], came["data"]) == (name, words)
+
+
+@pytest.mark.parametrize("name", ["a_-=@,.;Z9", "x" * 164])
+def test_names_go_out_as_they_are(server: ScriptedServer, connect: StartClient, name: str) -> None:
+    client = connect(server)
+    client.do("subscribe", name, 0)
+    connection = server.accept()
+    connection.establish()
+    connection.join(name)
+    client.wait_for("subscribed", channel=name)
+
+
+def test_frames_are_in_the_order_of_the_calls(server: ScriptedServer, connect: StartClient) -> None:
+    """A last event before leaving is the last: fifty times."""
+    client = connect(server, authorizer=1)
+    connection = server.accept()
+    connection.establish()
+    for number in range(50):
+        client.do("subscribe", "private-orders", 0)
+        client.do("grant", client.wait_for("request")["request"], "key:sig")
+        connection.join("private-orders", auth="key:sig")
+        client.wait_for("subscribed")
+        client.do("trigger", "private-orders", "client-x", number)
+        client.do("unsubscribe", "private-orders")
+        connection.expect({"event": "client-x", "channel": "private-orders", "data": number})
+        connection.expect({"event": "bird:unsubscribe", "data": {"channel": "private-orders"}})
 
 
 def test_client_event_on_its_way_is_not_replayed(server: ScriptedServer, connect: StartClient) -> None:

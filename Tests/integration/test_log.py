@@ -19,7 +19,7 @@ from command_edge import CommandEdge
 from conftest import StartClient
 from paths import CLIENT_SCRIPT, HARNESS
 from script_client import ScriptClient
-from scripted_server import DEADLINE_S, Connection, ScriptedServer, event, succeeded
+from scripted_server import CONTINUATION, DEADLINE_S, TEXT, Connection, ScriptedServer, dump, event, frame, succeeded
 
 LINE = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (\d+)/(\d+) (error|warn|info|verbose) "
@@ -421,6 +421,32 @@ def test_console_whose_reader_has_gone(server: ScriptedServer, tmp_path: Path) -
     trigger(client, 10)
     until(lambda: client.statistic("log_entries_dropped") > 0)
     client.finish()
+
+
+def test_logging_changes_nothing(server: ScriptedServer, start: StartClient, log: Path) -> None:
+    """Characters that come in pieces, megabytes and garbage, with everything logged: lines stay short and whole."""
+    client = start(server, log_level="verbose", log_file=str(log), log_file_level="verbose")
+    client.do("connect")
+    client.do("subscribe", "orders", 0)
+    connection = server.accept()
+    connection.establish()
+    connection.join("orders")
+    client.wait_for("subscribed")
+    words = "é\U0001f426" * 1000
+    whole = dump(event("tick", "orders", words))
+    connection.send(frame(TEXT, whole[:1], fin=False))
+    connection.send(b"".join(frame(CONTINUATION, whole[at : at + 1], fin=False) for at in range(1, len(whole))))
+    connection.send(frame(CONTINUATION, b"") + frame(TEXT, b"\xf0\x9f\x90\xa6\n" * 100_000))
+    assert json.loads(client.wait_for("event")["data"]) == words
+    large = "x" * 8_000_000
+    connection.send_text(event("large", "orders", large), event(large[:100_000], "orders", 1))
+    assert len(client.wait_for("event", event="large")["data"]) == len(large) + 2
+    client.wait_for("event", data="1")
+    assert client.statistic("frames_malformed") == 1
+    client.finish()
+    lines = lines_of(log)
+    assert max(len(line[0]) for line in lines) < 5_000
+    assert sum("is no JSON object" in line[6] for line in lines) == 1
 
 
 # --------------------------------------------------------------------------------------------------------- secrets ----

@@ -290,6 +290,15 @@ def test_second_address_after_silence(
         assert len(client.all("state", current="connecting")) == 1
 
 
+def test_third_address_after_two_that_are_silent(connect: Start, names: NameServer, server: ScriptedServer) -> None:
+    with silent("127.0.0.2", server.port), silent("127.0.0.3", server.port):
+        client = connect(f"localhost:{server.port}", connect_timeout_ms=3000)
+        names.next().answer("127.0.0.2", "127.0.0.3", "127.0.0.1")
+        server.accept().establish()
+        client.wait_for_state("connected")
+        assert len(client.all("state", current="connecting")) == 1
+
+
 def test_ipv6(connect: Start, names: NameServer) -> None:
     with ScriptedServer(address="::1") as server:
         for options in ({"host": server.host}, {"host": f"localhost:{server.port}", "address": "::1"}):

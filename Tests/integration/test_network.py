@@ -379,17 +379,24 @@ def test_hints_are_nothing_to_a_client_without_a_connection(server: ScriptedServ
 
 
 class Clock:
-    """A clock for a client, by which the machine can be suspended."""
+    """The clocks of a client's machine, which can be suspended, and whose wall clock can be set."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / "clock"
-        self._suspended_ms = 0
-        self.suspend(0)
+        self._file.write_bytes(bytes(16))
+        self._suspended_ms = self._set_ms = 0
 
     def suspend(self, seconds: int) -> None:
         self._suspended_ms += seconds * 1000
-        with self._file.open("r+b" if self._file.exists() else "wb") as file:
-            file.write(struct.pack("=q", self._suspended_ms))
+        self._write()
+
+    def set_wall_clock(self, seconds: int) -> None:
+        self._set_ms += seconds * 1000
+        self._write()
+
+    def _write(self) -> None:
+        with self._file.open("r+b") as file:
+            file.write(struct.pack("=qq", self._suspended_ms, self._set_ms))
 
     def command(self, face: str) -> list[str | Path]:
         clock: list[str | Path] = ["env", f"LD_PRELOAD={PROGRAMS / 'clock.so'}", f"BIRD_TEST_CLOCK={self._file}"]
@@ -445,3 +452,27 @@ def test_suspend_ends_the_wait(clock: Clock, face: str) -> None:
         client.do("subscribe", "orders", 0)  # something that wakes the client
         client.wait_for_state("connecting")
         assert client.wait_for_state("unavailable")["attempt"] == 2
+
+
+@pytest.mark.c_only("the library alone reads clocks")
+@pytest.mark.parametrize("hours", [12, -12])
+def test_wall_clock_does_not_matter(
+    clock: Clock, server: ScriptedServer, tmp_path: Path, face: str, hours: int
+) -> None:
+    """LIV-06: set forward or back, it is no silence and delays nothing."""
+    log = tmp_path / "bird.log"
+    options: dict[str, str | int] = {"activity_timeout_ms": 1000, "log_file": str(log), "log_file_level": "verbose"}
+    with suspendable(clock, face, server.host, **options) as client:
+        connection = server.accept()
+        connection.establish()
+        client.wait_for_state("connected")
+        clock.set_wall_clock(hours * 3600)
+        began = time.monotonic()
+        connection.expect(PING)  # of its own, when it is due
+        assert 0.9 < time.monotonic() - began < 20
+        connection.send_text(PONG, event("tick", "nobody", 1))
+        until(lambda: client.statistic("frames_unroutable") == 1)
+        assert len(client.all("state")) == 2
+        assert client.statistic("network_changes") == 0
+    times = [line[:13] for line in log.read_text().splitlines()]
+    assert times[0] != times[-1], "the library has not seen the change"

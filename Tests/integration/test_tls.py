@@ -382,8 +382,13 @@ def test_authorizer_that_is_trusted(world: World, command_edge: CommandEdge, con
     client.wait_for("subscribed")
 
 
-def test_nothing_is_sent_to_a_server_that_is_not_trusted(world: World, connect: StartClient) -> None:
-    context = self_signed(world.directory, "silent", RIGHT_NAMES).server_context()
+@pytest.mark.parametrize("fault", ["self-signed", "another name"])
+def test_nothing_is_sent_to_a_server_that_is_not_trusted(world: World, connect: StartClient, fault: str) -> None:
+    signed = {
+        "self-signed": lambda: self_signed(world.directory, "silent", RIGHT_NAMES),
+        "another name": lambda: world.ca.issue("silent-other", "DNS:other.example.test"),
+    }
+    context = signed[fault]().server_context()
     with ScriptedServer() as server:
         client = connect(world, **settings(world, {"ws_host": f"localhost:{server.port}"}))
         connection = server.accept()
@@ -476,6 +481,28 @@ def test_server_name(
         assert hello.name == server_name
         # The upgrade goes to the host all the same.
         assert f"\r\nHost: {host}:{server.port}\r\n".encode() in connection.request
+
+
+@pytest.mark.parametrize(("host", "server_name"), [("localhost", "localhost"), ("127.0.0.1", None)])
+def test_server_name_of_an_authorizer(
+    world: World,
+    names: Certificate,
+    command_edge: CommandEdge,
+    connect: StartClient,
+    host: str,
+    server_name: str | None,
+) -> None:
+    context, hello = listening_context(names)
+    with ScriptedServer(context) as authorizer:
+        endpoint = f"https://{host}:{authorizer.port}/auth"
+        client = connect(command_edge, **settings(world, {"allow_insecure": 1, "auth_endpoint": endpoint}))
+        client.do("subscribe", "private-ledger", 0)
+        post = authorizer.accept()
+        head, _ = post.read_post()
+        assert f"\r\nHost: {host}:{authorizer.port}\r\n" in head
+        post.respond(200, '{"auth": "key:signature"}')
+        client.wait_for("subscribed")
+        assert hello.name == server_name
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,8 @@ package struct Session: ~Copyable, Sendable {
     var network = NetworkNews()
     /// Why attempts fail since the last handshake: each cause reaches the error surface once.
     var reportedFailure: Fault?
+    /// The code of the last error that the edge has reported on this connection; 0: none, or one without a code.
+    var edgeErrorCode: Int32 = 0
 
     var channels: ChannelTable
     /// The subscribed channels: `route` reads nothing else.

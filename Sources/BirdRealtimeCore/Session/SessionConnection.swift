@@ -50,6 +50,7 @@ extension Session {
         transport = id
         transportOpenedAt = nil
         transportStep = ""
+        edgeErrorCode = 0
         attempts &+= 1
         dropPlan(&turn)
         network.laterTry = nil
@@ -111,7 +112,10 @@ extension Session {
         case .closed(let code, let reason) where dialect.refusalCodes.contains { $0.contains(code) }:
             let text = reason.isEmpty ? "The edge refused the connection." : reason
             let fault = Fault(BIRD_ERR_REFUSED, .connection, text, code: Int32(code))
-            turn.emit(.error(fault))
+            // An edge that first reports why it is going to refuse has told it.
+            if fault.code != edgeErrorCode {
+                turn.emit(.error(fault))
+            }
             leave(to: .failed, reason: fault.status, text, closeCode: fault.code, operations: fault, &turn)
         case .closed(let code, let reason):
             let detail = reason.isEmpty ? "" : ": \(reason)"

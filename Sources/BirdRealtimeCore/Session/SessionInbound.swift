@@ -81,6 +81,7 @@ extension Session {
         let fault = Fault(
             BIRD_ERR_SERVER, .connection, error.message ?? "The edge reported an error without a message.",
             code: error.code)
+        edgeErrorCode = error.code
         turn.emit(.error(fault))
         if error.code != Self.clientEventLimitCode, error.code != Self.watchlistLimitCode {
             blame(for: fault, &turn)

@@ -86,6 +86,28 @@ import Testing
         }
     }
 
+    @Test("LIM-06: an error that announces a refusal is not told again by the close")
+    func announcedRefusal() {
+        var driver = SessionDriver()
+        driver.connect()
+        _ = driver.take()
+        driver.edgeError("The quota is used up", code: 4004)
+        driver.close(4004, "over quota")
+        #expect(
+            driver.take() == ["error \(BIRD_ERR_SERVER) 4004 The quota is used up", "state connected failed"])
+        #expect(driver.changes.last?.reason == BIRD_ERR_REFUSED && driver.changes.last?.closeCode == 4004)
+        driver.advance(60_000)
+        #expect(driver.take() == [])
+        // On another connection it is news, and so is another code.
+        driver.input(.connect)
+        driver.close(4004)
+        #expect(driver.take("error").count == 1)
+        driver.connect()
+        driver.edgeError("The quota is used up", code: 4004)
+        driver.close(4009)
+        #expect(driver.take("error").count == 2)
+    }
+
     @Test func refusalWithoutReasonHasASentence() throws {
         var driver = SessionDriver()
         driver.connect()
@@ -234,6 +256,26 @@ import Testing
         #expect(driver.changes.last?.delayMs == 0, "a connection that lasted ends the row")
     }
 
+    @Test("LIM-07: an edge that is full and says so without a code is dialled slowly", arguments: [true, false])
+    func aFullEdge(handshakes: Bool) {
+        var driver = SessionDriver()
+        driver.input(.connect)
+        var delays: [Int64] = []
+        for _ in 0..<100 {
+            if handshakes {
+                driver.handshake()
+                driver.close(1000)
+            } else {
+                driver.drop()
+            }
+            delays.append(driver.changes.last?.delayMs ?? -1)
+            driver.advanceToDeadline()
+        }
+        #expect(delays.prefix(3).reduce(0, +) < 8_000)
+        // Half of the longest wait, on the average.
+        #expect(delays.suffix(50).reduce(0, +) > 50 * 12_000)
+    }
+
     @Test func flapGuardStopsAtHalfAMinute() {
         var driver = SessionDriver()
         driver.input(.connect)
@@ -308,6 +350,46 @@ import Testing
         driver.input(.retryNow)
         driver.input(.disconnect)
         #expect(driver.take() == [])
+    }
+
+    @Test("SHD-11: disconnect ends in disconnected, whatever the state was, and once")
+    func disconnectInEveryState() {
+        let ways: [(String, (inout SessionDriver) -> Void)] = [
+            ("initialized", { _ in }), ("connecting", { $0.input(.connect) }), ("connected", { $0.connect() }),
+            (
+                "unavailable",
+                {
+                    $0.connect()
+                    $0.drop()
+                }
+            ),
+            (
+                "failed",
+                {
+                    $0.connect()
+                    $0.close(4001)
+                }
+            ),
+            (
+                "disconnected",
+                {
+                    $0.connect()
+                    $0.input(.disconnect)
+                }
+            ),
+        ]
+        for (state, enter) in ways {
+            var driver = SessionDriver()
+            enter(&driver)
+            #expect("\(driver.session.state)" == state)
+            _ = driver.take()
+            driver.input(.disconnect)
+            #expect(driver.take("state") == (state == "disconnected" ? [] : ["state \(state) disconnected"]))
+            driver.input(.disconnect)
+            driver.advance(3_600_000)
+            #expect(driver.take() == [], "after \(state)")
+            #expect(driver.session.nextDeadline == nil)
+        }
     }
 
     @Test func disconnectClosesWhateverIsOpen() {

@@ -184,17 +184,22 @@ import Testing
         #expect(driver.route("orders") == 1)
     }
 
-    @Test("REC-03: subscribing in the connected handler adds nothing")
-    func subscribeInTheConnectedHandler() {
+    @Test(
+        "REC-03 REC-24: subscribing in the connected handler adds nothing",
+        arguments: [("chat", "chat"), ("private-chat", "private-chat k:s")])
+    func subscribeInTheConnectedHandler(channel: String, frame: String) {
         var driver = SessionDriver()
         driver.input(.connect)
         for connection in 1...3 {
             driver.handshake("1.\(connection)")
-            driver.subscribe("chat", 1)
-            driver.confirm("chat")
-            driver.subscribe("chat", 1)
+            driver.subscribe(channel, 1)
+            if channel != frame {
+                driver.grant()
+            }
+            driver.confirm(channel)
+            driver.subscribe(channel, 1)
             let lines = driver.take()
-            #expect(lines.filter { $0.hasPrefix("send") } == ["send subscribe chat"])
+            #expect(lines.filter { $0.hasPrefix("send") } == ["send subscribe \(frame)"])
             #expect(lines.filter { $0.hasPrefix("subscribed") }.count == 1)
             driver.drop()
             while driver.session.state != .connecting {

@@ -8,6 +8,7 @@ import Testing
         ("Private-x", .public),
         ("private-", .private), ("private-ledger", .private), ("private-cache-x", .private),
         ("private-encrypted", .private),
+        ("private-user.13.25", .private), ("private-encryptedx", .private), ("presence-", .presence),
         ("presence-lobby", .presence), ("presence-cache-x", .presence), ("private-encrypted-", .encrypted),
         ("private-encrypted-vault", .encrypted), ("private-encrypted-cache-vault", .encrypted),
         ("#server-to-user-m_7", .member),

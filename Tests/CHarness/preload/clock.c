@@ -1,9 +1,9 @@
 /*
- * LD_PRELOAD: a machine that a test suspends.
+ * LD_PRELOAD: a machine that a test suspends, or whose wall clock it sets.
  *
- * The file BIRD_TEST_CLOCK holds 8 bytes, the milliseconds for which the machine has been suspended: CLOCK_BOOTTIME is so far ahead, and
- * other clocks stand where they would. What a timerfd waits for on that clock comes when it says; what the suspend has overtaken, when
- * the clock is looked at next.
+ * The file BIRD_TEST_CLOCK holds two numbers of 8 bytes. The first is the milliseconds for which the machine has been suspended:
+ * CLOCK_BOOTTIME is so far ahead. The second is the milliseconds by which CLOCK_REALTIME is ahead. Other clocks stand where they would.
+ * What a timerfd waits for on CLOCK_BOOTTIME comes when it says; what the suspend has overtaken, when that clock is looked at next.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,7 +18,9 @@
 
 static int (*original_gettime)(clockid_t, struct timespec *);
 static int (*original_settime)(int, int, const struct itimerspec *, struct itimerspec *);
-static const _Atomic int64_t *suspended_ms;
+static const struct {
+    _Atomic int64_t suspended_ms, set_ms;
+} *machine;
 
 #define TIMERS_MAX 64
 
@@ -31,11 +33,11 @@ static struct {
 static int timer_count;
 
 __attribute__((constructor)) static void begin(void) {
-    static const _Atomic int64_t never;
+    static const __typeof__(*machine) never;
     const char *path = getenv("BIRD_TEST_CLOCK");
     const int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    void *memory = fd >= 0 ? mmap(NULL, sizeof *suspended_ms, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-    suspended_ms = memory != MAP_FAILED ? memory : &never;
+    void *memory = fd >= 0 ? mmap(NULL, sizeof *machine, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    machine = memory != MAP_FAILED ? memory : &never;
     close(fd);
     *(void **)&original_gettime = dlsym(RTLD_NEXT, "clock_gettime");
     *(void **)&original_settime = dlsym(RTLD_NEXT, "timerfd_settime");
@@ -63,7 +65,7 @@ static int arm(int fd, const struct itimerspec *setting, struct itimerspec *old)
 
 /* With the lock held. */
 static void look(void) {
-    const int64_t now_ms = atomic_load(suspended_ms);
+    const int64_t now_ms = atomic_load(&machine->suspended_ms);
     if (now_ms == seen_ms) {
         return;
     }
@@ -83,6 +85,8 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
         look();
         move(time, seen_ms);
         pthread_mutex_unlock(&lock);
+    } else if (result == 0 && clock == CLOCK_REALTIME) {
+        move(time, atomic_load(&machine->set_ms));
     }
     return result;
 }

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any, Callable, NamedTuple, Union
 
-from . import _abi
+from . import _abi, logs
 from ._native import Native
 from .errors import AuthorizationError, BirdRealtimeError, InvalidArgument
 
-logger = logging.getLogger("bird_realtime")
+logger = logs.package
 
 _Answer = Union[Mapping[str, Any], Awaitable[Mapping[str, Any]]]
 _Decision = Union[bool, float]

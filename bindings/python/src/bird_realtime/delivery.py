@@ -12,13 +12,13 @@ limit.
 from __future__ import annotations
 
 import atexit
-import logging
 import threading
 import time
 import weakref
 from threading import get_ident
 from typing import Callable
 
+from . import logs
 from ._native import Native
 from ._records import Records
 from ._signal import Signal
@@ -26,7 +26,7 @@ from .errors import BirdRealtimeError, CalledInHandler, ForkedClient, QueueFull
 from .router import Router
 from .stream import Buffer
 
-logger = logging.getLogger("bird_realtime")
+logger = logs.package
 
 WAIT_SLICE_MS = 100
 POSTED_CALLS_MAX = 1_024

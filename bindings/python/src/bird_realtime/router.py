@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from typing import Callable
 
@@ -24,7 +23,7 @@ from .events import (
     member_of,
 )
 
-logger = logging.getLogger("bird_realtime")
+logger = logs.package
 
 HandlerErrorHook = Callable[[Exception, object], object]
 #: (bird_error or 0, status) -> exception

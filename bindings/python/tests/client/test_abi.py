@@ -27,6 +27,13 @@ def code(source: str) -> str:
     return re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
 
 
+def test_the_library_is_given_no_function() -> None:
+    """BND-01: what C cannot call cannot have been collected; everything comes through a queue."""
+    package = Path(_abi.__file__).parent
+    makers = re.compile(r"\b(C|PY)FUNCTYPE\b|\bpy_object\b")
+    assert [path.name for path in package.rglob("*.py") if makers.search(path.read_text())] == []
+
+
 def test_constants(code: str) -> None:
     declared = {
         name: int(value.strip("()u"))

@@ -64,6 +64,44 @@ def test_authorizers(edge: EdgeServer, connect: Connect, thread: bool) -> None:
     assert not edge.journal("auth")
 
 
+def test_each_client_has_headers_of_its_own(edge: EdgeServer, connect: Connect) -> None:
+    """AUTH-20: side by side and one after the other."""
+    with connect("m_1") as first, connect("m_2") as second:
+        for bird, me in ((first, "m_1"), (second, "m_2"), (first, "m_1")):
+            lobby = bird.subscribe(f"presence-{me}")
+            lobby.wait_subscribed(GENEROUS_S)
+            assert isinstance(lobby, PresenceChannel)
+            assert lobby.my_id == me
+            lobby.unsubscribe()
+    assert connect("m_3").signin(timeout=GENEROUS_S).member_id == "m_3"
+
+
+def test_a_storm_of_authorizations(edge: EdgeServer, connect: Connect) -> None:
+    """MEM-08: thousands of authorizations are begun and given up, while their backend refuses, is late or denies."""
+    bird = connect(backoff_base_ms=10, backoff_max_ms=20)
+    names = [f"private-{number}" for number in range(40)]
+    faults: list[dict[str, Any]] = [{"status": 503}, {"status": 403}, {"delay_s": 0.02}, {"hang": True}, {"body": "{"}]
+    for number in range(1_500):
+        if number % 20 == 0:
+            edge.clear_faults()
+            edge.fail_http("auth", **faults[number // 20 % len(faults)])
+        name = names[number * 7 % len(names)]
+        if bird.subscribe(name).state in ("failed", "authorizing") and number % 3:
+            bird.subscribe(name).unsubscribe()
+        if number % 10 == 0:
+            bird.flush()
+        if number % 500 == 499:
+            edge.drop_connections()
+            bird.wait_until("connected", GENEROUS_S)
+    assert len(edge.journal("auth")) > 150
+    edge.clear_faults()
+    bird.disconnect()  # denials are final on one connection
+    bird.connect()
+    for name in names:
+        bird.subscribe(name).wait_subscribed(GENEROUS_S)
+    edge.wait_for_connections(1)
+
+
 def test_async_authorizers(edge: EdgeServer, connect: Connect) -> None:
     backend = Backend(edge)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import random
@@ -163,6 +164,25 @@ def test_no_endpoint_is_an_error_of_the_channel(edge: EdgeServer, connect: Conne
     channel = connect(auth_endpoint=None).subscribe("private-a")
     with pytest.raises(AuthorizationError, match="auth_endpoint"):
         channel.wait_subscribed(GENEROUS_S)
+
+
+def test_an_idle_asyncio_loop_is_woken(edge: EdgeServer, connect: Connect) -> None:
+    """A program with a loop of its own hands events over to it; handlers run on another thread."""
+    bird = connect()
+
+    async def first_two() -> list[int]:
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        orders = bird.subscribe("orders")
+        orders.bind("tick", lambda event: loop.call_soon_threadsafe(events.put_nowait, event))
+        await asyncio.to_thread(orders.wait_subscribed, GENEROUS_S)
+        seen = []
+        for number in (1, 2):
+            await asyncio.to_thread(edge.publish, "tick", ["orders"], number)
+            seen.append((await asyncio.wait_for(events.get(), GENEROUS_S)).data)
+        return seen
+
+    assert asyncio.run(first_two()) == [1, 2]
 
 
 def test_client_events(edge: EdgeServer, connect: Connect) -> None:

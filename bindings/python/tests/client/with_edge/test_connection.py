@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -186,6 +187,35 @@ def test_authorized_connections(connect: Connect) -> None:
         with pytest.raises(ConnectionFailed) as caught:
             bird.run_forever()
         assert caught.value.code == 4009
+
+
+def test_a_failing_log_handler_is_no_harm(edge: EdgeServer, connect: Connect) -> None:
+    """OBS-05: it may use the client, and what it raises ends nothing."""
+
+    class Handler(logging.Handler):
+        calls = 0
+
+        def emit(self, record: logging.LogRecord) -> None:
+            Handler.calls += 1
+            bird.subscribe(f"from-the-log-{Handler.calls % 3}")
+            raise LookupError(bird.connection.state)
+
+    bird = connect(log_level="info", wait=False, auto_connect=False)
+    loggers, handler = logging.getLogger("bird_realtime"), Handler()
+    level = loggers.level
+    loggers.addHandler(handler)
+    loggers.setLevel(logging.DEBUG)
+    try:
+        bird.connect()
+        bird.wait_until("connected", GENEROUS_S)
+        events = bird.subscribe("orders").events(GENEROUS_S)
+        edge.wait_for_subscription("orders")
+        edge.publish("tick", ["orders"], 1)
+        assert next(events).data == 1
+        assert Handler.calls > 0
+    finally:
+        loggers.removeHandler(handler)
+        loggers.setLevel(level)
 
 
 def test_network_hints(edge: EdgeServer, connect: Connect) -> None:

@@ -137,7 +137,8 @@ def test_interrupt_in_a_handler(edge: EdgeServer, start: Start) -> None:
             def slow(event):
                 say("in the handler")
                 while True:
-                    time.sleep(0.01)  # CPython misses a signal between its look at the signals and the sleep's system call
+                    # In short pieces: CPython may miss a signal just before a sleep.
+                    time.sleep(0.01)
             bird.run_forever()
         """
     )

@@ -88,6 +88,31 @@ def test_a_loop_over_events_ends_when_the_client_gives_up(edge: EdgeServer, conn
             pass
 
 
+def test_subscribing_while_connections_come_and_go(edge: EdgeServer, connect: Connect) -> None:
+    """THR-03: each connection hears of each channel once, whatever is subscribed meanwhile."""
+    bird = connect(flap_guard=False, backoff_base_ms=1, backoff_max_ms=5)
+    names = [f"orders-{number}" for number in range(200)]
+    is_over = threading.Event()
+
+    def subscribe() -> None:
+        for name in names:
+            bird.subscribe(name)
+            bird.subscribe(name)
+            is_over.wait(0.001)
+
+    threads = [threading.Thread(target=subscribe) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        edge.drop_connections()
+        is_over.wait(0.02)
+    for name in names:
+        bird.subscribe(name).wait_subscribed(GENEROUS_S)
+    frames = [(entry.connection_id, entry.text) for entry in edge.journal("received") if "bird:subscribe" in entry.text]
+    assert len(frames) >= len(names)
+    assert len(frames) == len(set(frames))
+
+
 def test_calls_from_many_threads(edge: EdgeServer, connect: Connect) -> None:
     bird = connect(flap_guard=False)
     orders = bird.subscribe("orders")
