@@ -52,6 +52,9 @@ def chosen(*names: str) -> list[Client]:
     return [by_name[name] for name in names]
 
 
+# For a check of these programs, on a machine where nothing else is installed.
+CHECK_CLIENTS = chosen("limit: walk", "limit: recv", "C loop", "C queue", "C thread", "Python raw", "Python JSON")
+
 # Over TLS, without those that are far behind without it.
 TLS_CLIENTS = [
     Client("limit: walk", "limit", [PROGRAMS / "limit_tls"], 0.3, 0.5),
@@ -60,7 +63,9 @@ TLS_CLIENTS = [
 ]
 
 # Those whose events tell how long they were under way.
+LATENCY_LIMIT = Client("limit: epoll", "limit", [PROGRAMS / "limit_epoll"], 0, 0)
 LATENCY_CLIENTS = [
-    Client("limit: epoll", "limit", [PROGRAMS / "limit_epoll"], 0, 0),
+    LATENCY_LIMIT,
     *chosen("C loop", "C queue", "C thread", "Python raw", "Python JSON", "picows+orjson"),
 ]
+LATENCY_CHECK_CLIENTS = [client for client in LATENCY_CLIENTS if client.group != "peer"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from processes import PROGRAMS, ROOT, Command
+from processes import PROGRAMS, ROOT, Command, ProgramError
 
 sys.path.append(str(ROOT / "Tests/integration"))
 
@@ -32,7 +32,7 @@ def edges(count: int) -> Iterator[str]:
             )
             # "ready". It ends with its input.
             if edge.stdout is None or not edge.stdout.readline():
-                sys.exit("bench: an edge did not start; its message is above")
+                raise ProgramError("an edge did not start; its message is above")
         yield listed(ports)
 
 

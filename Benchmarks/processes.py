@@ -21,6 +21,10 @@ RUN_TIMEOUT_SECONDS = 120
 Command = Sequence[str | Path]
 
 
+class ProgramError(Exception):
+    """A program of a measure did not do its work."""
+
+
 def python(program: str, *arguments: str) -> list[str | Path]:
     return [sys.executable, BENCHMARKS / program, *arguments]
 
@@ -36,7 +40,7 @@ def serving(
         try:
             line = server.stdout.readline() if server.stdout else ""
             if not line.strip().isdigit():
-                sys.exit(f"bench: the server {Path(command[0]).name!r} did not start; its message is above")
+                raise ProgramError(f"the server {Path(command[0]).name!r} did not start; its message is above")
             yield int(line), server
         finally:
             server.terminate()
@@ -44,14 +48,17 @@ def serving(
 
 def run(name: str, command: Command, environment: Mapping[str, str] | None = None) -> Any:
     """What a client printed."""
-    finished = subprocess.run(
-        command,
-        env={**os.environ, **(environment or {})},
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=RUN_TIMEOUT_SECONDS,
-        check=False,
-    )
+    try:
+        finished = subprocess.run(
+            command,
+            env={**os.environ, **(environment or {})},
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=RUN_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ProgramError(f"the client {name!r} did not end within {RUN_TIMEOUT_SECONDS} s") from None
     if finished.returncode != 0:
-        sys.exit(f"bench: the client {name!r} failed with status {finished.returncode}; its message is above")
+        raise ProgramError(f"the client {name!r} failed with status {finished.returncode}; its message is above")
     return json.loads(finished.stdout)

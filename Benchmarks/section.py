@@ -17,6 +17,8 @@ class Plan:
     """All measures together take less than two minutes; what takes long is left out."""
     repetitions: int
     seconds_per_run: float
+    is_check: bool = False
+    """Floods and latency: only whether the clients work that need nothing but the library."""
 
 
 @dataclass(frozen=True)

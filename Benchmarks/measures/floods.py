@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from certificate import Certificate, certificate
-from clients import CLIENTS, TLS_CLIENTS, Client
+from clients import CHECK_CLIENTS, CLIENTS, TLS_CLIENTS, Client
 from plot import Bar, svg
 from processes import PROGRAMS, run, serving
 from section import Goal, Plan, Section, figure, progress
@@ -264,7 +264,9 @@ def picture(figures: list[Figures]) -> str:
 
 
 def measure_plain(plan: Plan) -> list[Section]:
-    if plan.is_quick:
+    if plan.is_check:
+        figures = [each for flood in (QUICK_FLOOD, LARGE_FLOOD) for each in measure_flood(flood, CHECK_CLIENTS, plan)]
+    elif plan.is_quick:
         own = [client for client in CLIENTS if client.group != "peer"]
         figures = measure_flood(QUICK_FLOOD, CLIENTS, plan) + measure_flood(LARGE_FLOOD, own, plan)
     else:
