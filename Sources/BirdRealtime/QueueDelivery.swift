@@ -87,7 +87,7 @@ final class QueueDelivery: Sendable {
             if room > 0 { _ = try? records.dispatch(recordsMax: room == .max ? 0 : room) }
             // What came meanwhile waits its turn behind the queue's other blocks.
             isScheduled.store(false, ordering: .releasing)
-            guard !records.isEmpty else { return }
+            guard !records.isEmpty() else { return }
             if self.room > 0 {
                 schedule()
             } else {

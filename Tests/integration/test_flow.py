@@ -71,10 +71,12 @@ def held(way: str) -> int:
 
 
 def sends_all(client: ScriptClient, connection: Connection, stream: bytes) -> None:
-    """Sends, and returns when the client has read everything."""
+    """Sends, and returns when the client has read everything and put it into its queue."""
     before = client.statistic("bytes_received")
     connection.send(stream)
     eventually(lambda: client.statistic("bytes_received") == before + len(stream), "everything was read")
+    # Bytes are counted before they are worked on; this waits for the reactor to be through with them.
+    client.do("flush", 10_000)
 
 
 def all_consumed(client: ScriptClient) -> None:

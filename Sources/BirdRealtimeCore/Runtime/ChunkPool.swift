@@ -1,11 +1,13 @@
 /// Chunks between two uses, so that a steady flow of records allocates nothing. One pool serves the process: what a burst on one client
 /// took is there for the next client, and its memory is bounded as a whole.
 enum ChunkPool {
-    private static let idleMax = 64
+    /// How long a chunk that nobody needed stays, at least.
+    private static let idleMs: Int64 = 10_000
 
     private static let monitor = Monitor()
     // Guarded by `monitor`.
-    nonisolated(unsafe) private static var idle: [[RecordChunk]] = RecordChunk.sizes.map { _ in [] }
+    nonisolated(unsafe) private static var shelves = RecordChunk.sizes.map { _ in ChunkShelf() }
+    nonisolated(unsafe) private static var nextGivingBack = Instant(milliseconds: 0)
 
     /// An empty chunk with room for a record with `stringBytes`, of `preferredBytes` if that is more.
     static func take(for client: Client, stringBytes: Int, preferredBytes: Int, isDroppable: Bool = false)
@@ -14,8 +16,7 @@ enum ChunkPool {
         let bytes = max(stringBytes + RecordChunk.stride, preferredBytes)
         let chunk: RecordChunk
         if let size = RecordChunk.sizes.firstIndex(where: { $0 >= bytes }) {
-            chunk =
-                monitor.withLock { idle[size].popLast() } ?? RecordChunk(capacityBytes: RecordChunk.sizes[size])
+            chunk = monitor.withLock { shelves[size].take() } ?? RecordChunk(capacityBytes: RecordChunk.sizes[size])
         } else {
             chunk = RecordChunk(capacityBytes: bytes)
         }
@@ -26,12 +27,50 @@ enum ChunkPool {
     static func give(_ chunk: RecordChunk) {
         chunk.reset()
         guard let size = RecordChunk.sizes.firstIndex(of: chunk.capacityBytes) else { return }
-        monitor.withLock {
-            if idle[size].count < idleMax { idle[size].append(chunk) }
+        monitor.withLock { shelves[size].give(chunk) }
+    }
+
+    /// Memory of a burst that is over goes back. Call now and then: what lay idle all the time since it was done last is freed.
+    static func giveBack(_ now: Instant) {
+        let freed = monitor.withLock { () -> [RecordChunk] in
+            guard now >= nextGivingBack else { return [] }
+            nextGivingBack = now + idleMs
+            return shelves.indices.flatMap { shelves[$0].giveBack() }
         }
+        withExtendedLifetime(freed) {}
     }
 
     static func lockForFork() { monitor.lock() }
     static func unlockAfterFork() { monitor.unlock() }
     static func unlockInChild() { monitor.unlockInChild() }
+}
+
+/// Chunks of one size. The one that was used last goes out first: it is still in a cache.
+struct ChunkShelf {
+    /// What a client of which the queue is full over and over again takes turns with (queue_bytes_max is 8 MiB unless set).
+    static let chunksMax = 128
+
+    private var chunks: [RecordChunk] = []
+    /// The fewest that lay here since memory was given back last: so many could have been missing.
+    private var unusedCount = 0
+
+    init() { chunks.reserveCapacity(Self.chunksMax) }
+
+    mutating func take() -> RecordChunk? {
+        let chunk = chunks.popLast()
+        unusedCount = min(unusedCount, chunks.count)
+        return chunk
+    }
+
+    mutating func give(_ chunk: RecordChunk) {
+        if chunks.count < Self.chunksMax { chunks.append(chunk) }
+    }
+
+    /// Takes out what has lain here all the time since this was done last.
+    mutating func giveBack() -> [RecordChunk] {
+        let freed = Array(chunks.prefix(unusedCount))
+        chunks.removeFirst(unusedCount)
+        unusedCount = chunks.count
+        return freed
+    }
 }

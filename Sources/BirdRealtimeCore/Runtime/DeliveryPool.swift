@@ -24,13 +24,17 @@ package enum DeliveryPool {
         fileprivate var hasJoined = false
         private var hasLeft = false
 
+        /// A thread of the pool will serve the client. One is woken for it, and takes whichever client has waited longest.
         func schedule() {
-            DeliveryPool.monitor.withLock {
-                guard !isScheduled, hasJoined else { return }
-                isScheduled = true
-                DeliveryPool.waiting.append(self)
-                DeliveryPool.monitor.signalAll()
-            }
+            if DeliveryPool.monitor.withLock(list) { DeliveryPool.monitor.signalOne() }
+        }
+
+        /// The pool's lock is held. False: its turn comes anyway, or never.
+        fileprivate func list() -> Bool {
+            guard !isScheduled, hasJoined else { return false }
+            isScheduled = true
+            DeliveryPool.waiting.append(self)
+            return true
         }
 
         /// The client will deliver from now on.
@@ -108,11 +112,14 @@ package enum DeliveryPool {
             let queue = next.client?.queue
             _ = try? queue?.dispatch(recordsMax: turnRecordsMax)
             // A thread of an earlier period, be it in a forked child, touches nothing.
-            guard monitor.withLock({ period == mine }) else { return }
-            monitor.withLock {
+            let isCurrent = monitor.withLock { () -> Bool in
+                guard period == mine else { return false }
                 next.isScheduled = false
+                return true
             }
-            if let queue, !queue.isEmpty { next.schedule() }
+            guard isCurrent else { return }
+            // Nobody is woken: this thread serves the first that waits, and the others have threads woken for them.
+            if let queue, !queue.isEmpty() { _ = monitor.withLock(next.list) }
         }
     }
 

@@ -112,6 +112,7 @@ final class Driver {
                         "A message was not complete after \(client.options.messageTimeoutMs) ms.", isRetriable: true))
             }
             connection.becameIdle()
+            ChunkPool.giveBack(now)
             template = MessageTemplate()
         }
         if let deadline = session.nextDeadline, deadline <= now {

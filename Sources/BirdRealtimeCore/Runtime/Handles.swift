@@ -23,10 +23,19 @@ package enum Handles {
         var process: UInt32 = 0
     }
 
+    /// So many freed slots rest, which delays the reuse of a number.
+    private static let restingMin = 1_024
+
     private struct Table: ~Copyable {
         var slots: [Slot] = []
         /// Oldest first, so that a generation comes round as late as possible.
         var free = Ring<UInt32>()
+
+        /// With room for those that rest and some that are in use: batches that come and go make the table grow no more.
+        init() {
+            slots.reserveCapacity(restingMin + 256)
+            free.reserve(restingMin + 256)
+        }
     }
 
     private static let monitor = Monitor()
@@ -36,8 +45,7 @@ package enum Handles {
         HostProcess.watchForks()
         return monitor.withLock {
             let index: UInt32
-            // A slot rests until others have been freed too, which delays the reuse of a number.
-            if table.free.count > 1_024, let old = table.free.popFirst() {
+            if table.free.count > restingMin, let old = table.free.popFirst() {
                 index = old
             } else {
                 index = UInt32(truncatingIfNeeded: table.slots.count)

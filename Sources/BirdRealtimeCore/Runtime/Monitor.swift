@@ -33,6 +33,8 @@ final class Monitor: @unchecked Sendable {
     }
 
     func signalAll() { pthread_cond_broadcast(condition) }
+    /// Where every waiting thread would do the same, and one is enough.
+    func signalOne() { pthread_cond_signal(condition) }
 
     func withLock<R, E: Error>(_ body: () throws(E) -> R) throws(E) -> R {
         lock()

@@ -65,6 +65,7 @@ package final class RecordChunk: @unchecked Sendable {
 
     /// Brings the rosters to the end of what has not been delivered yet.
     func applyChanges() {
+        guard !contents.isEmpty else { return }
         for position in delivered..<count where records[position].content >= 0 {
             contents[records[position].content].change?.apply()
         }
@@ -198,5 +199,18 @@ package final class RecordChunk: @unchecked Sendable {
     func append(_ record: StoredRecord) {
         records.advanced(by: count).initialize(to: record)
         count += 1
+    }
+
+    /// A record of an event on the channel, to be filled where it lies.
+    @inline(__always)
+    func append(_ blank: StoredRecord, of channel: UnsafeMutablePointer<ChannelHot>) -> UnsafeMutablePointer<
+        bird_record
+    > {
+        append(blank)
+        let record = records.advanced(by: count - 1)
+        record.pointee.channel = channel
+        record.pointee.visible.setChannel(channel)
+        keep(channel)
+        return UnsafeMutableRawPointer(record).assumingMemoryBound(to: bird_record.self)
     }
 }

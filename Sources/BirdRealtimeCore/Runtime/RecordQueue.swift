@@ -16,8 +16,12 @@ package final class RecordQueue: @unchecked Sendable {
     private var isRetired = false
     private var heldCount = 0
     private var isWoken = false
+    /// The consumer has been told that something waits, and has not found the queue empty since.
+    private var isAnnounced = false
+    /// The program polls the fd: until it has asked for it, telling it there would be in vain.
+    private var isPolled = false
     /// nil: the thread pool consumes, and is told through `onReady`.
-    package private(set) var fd: Int32
+    private var fd: Int32
     private let onReady: (@Sendable () -> Void)?
     package private(set) var handle: UInt = 0
 
@@ -38,6 +42,15 @@ package final class RecordQueue: @unchecked Sendable {
     }
 
     deinit { System.closeFD(fd) }
+
+    /// Readable while `isAnnounced`.
+    package func polledFD() -> Int32 {
+        monitor.withLock {
+            if !isPolled, isAnnounced { System.signalEventFD(fd) }
+            isPolled = true
+            return fd
+        }
+    }
 
     package func registerHandle() -> UInt {
         handle = Handles.register(self, as: .queue)
@@ -107,18 +120,16 @@ package final class RecordQueue: @unchecked Sendable {
         }
     }
 
-    /// Returns how many events were dropped to keep the client within its bounds: the oldest that nobody has taken yet.
+    /// A consumer that is at work may take the chunk from now on; one that rests is told by `announce`, which must follow. Returns how
+    /// many events were dropped to keep the client within its bounds: the oldest that nobody has taken yet.
     func publish(_ chunk: RecordChunk, of client: Client) -> Int {
-        monitor.lock()
-        let wasEmpty = chunkCount == 0
-        client.lane.append(chunk)
-        chunkCount += 1
-        list(client.lane)
-        let trimmed = client.lane.hasDroppable ? trim(client) : (dropped: 0, emptied: [])
-        if wasEmpty { announce() }
-        monitor.unlock()
+        let trimmed = monitor.withLock {
+            client.lane.append(chunk)
+            chunkCount += 1
+            list(client.lane)
+            return client.lane.hasDroppable ? trim(client) : (dropped: 0, emptied: [])
+        }
         for chunk in trimmed.emptied { recycle(chunk) }
-        if wasEmpty { onReady?() }
         return trimmed.dropped
     }
 
@@ -159,16 +170,24 @@ package final class RecordQueue: @unchecked Sendable {
 
     /// Makes a consumer come by for a client's destructors, although no record may wait.
     func nudge(_ client: Client) {
-        monitor.lock()
-        if !retiring.contains(where: { $0 === client }) { retiring.append(client) }
+        monitor.withLock {
+            if !retiring.contains(where: { $0 === client }) { retiring.append(client) }
+        }
         announce()
-        monitor.unlock()
-        onReady?()
     }
 
-    private func announce() {
-        if fd >= 0 { System.signalEventFD(fd) }
+    /// Tells the consumer that something waits, unless it knows. What has changed under the lock is seen by whoever asks before it waits,
+    /// and whoever waits already is woken: no news is lost, although the signal comes after the lock, which the woken thread needs.
+    func announce() {
+        let isNews = monitor.withLock { () -> Bool in
+            guard hasWork, !isAnnounced else { return false }
+            isAnnounced = true
+            if isPolled, fd >= 0 { System.signalEventFD(fd) }
+            return true
+        }
+        guard isNews else { return }
         monitor.signalAll()
+        onReady?()
     }
 
     // MARK: Consumer
@@ -181,7 +200,7 @@ package final class RecordQueue: @unchecked Sendable {
 
     package func wait(timeoutMs: Int64) -> Wait {
         monitor.withLock {
-            let inTime = monitor.wait(timeoutMs: timeoutMs) { hasWork || isWoken }
+            let inTime = monitor.wait(timeoutMs: timeoutMs) { findsWork() || isWoken }
             if hasWork { return .ready }
             isWoken = false
             return inTime ? .woken : .timeout
@@ -211,7 +230,17 @@ package final class RecordQueue: @unchecked Sendable {
     /// Lock held.
     private var hasWork: Bool { chunkCount > 0 || !retiring.isEmpty }
 
-    package var isEmpty: Bool { monitor.withLock { !hasWork } }
+    /// Lock held. A consumer looks for work. One that finds none is told when some comes: whatever takes work away, be it the reactor that
+    /// goes on with its newest chunk, need not think of that.
+    private func findsWork() -> Bool {
+        if hasWork { return true }
+        if isAnnounced, isPolled, fd >= 0 { System.clearEventFD(fd) }
+        isAnnounced = false
+        return false
+    }
+
+    /// For a consumer that rests if it is, until `onReady` is called.
+    package func isEmpty() -> Bool { monitor.withLock { !findsWork() } }
 
     private func take() -> RecordChunk? {
         monitor.withLock {
@@ -222,7 +251,7 @@ package final class RecordQueue: @unchecked Sendable {
                 if lane.isListed { ready.append(lane) }
             }
             if chunk != nil { chunkCount -= 1 }
-            if !hasWork, fd >= 0 { System.clearEventFD(fd) }
+            _ = findsWork()
             return chunk
         }
     }
@@ -245,8 +274,8 @@ package final class RecordQueue: @unchecked Sendable {
             client.lane.giveBack(chunk)
             chunkCount += 1
             list(client.lane)
-            announce()
         }
+        announce()
     }
 
     /// Gives a chunk back after its records have been consumed.
@@ -290,7 +319,7 @@ package final class RecordQueue: @unchecked Sendable {
         guard beginConsuming() else { throw Self.busy }
         var delivered = 0
         // A bound even when the reactor keeps adding: a dispatch of everything ends with what waited when it began.
-        var chunksLeft = monitor.withLock { chunkCount }
+        var chunksLeft = monitor.withLock { findsWork() ? chunkCount : 0 }
         runChores(withHandlers: true)
         while chunksLeft > 0, recordsMax <= 0 || delivered < recordsMax, let chunk = take() {
             chunksLeft -= 1

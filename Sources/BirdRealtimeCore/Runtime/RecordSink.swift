@@ -12,7 +12,13 @@ final class RecordSink {
     private let dropsNewest: Bool
     /// "drop-oldest": application events have chunks of their own, from which the oldest can be dropped.
     private let separatesEvents: Bool
-    private var chunk: RecordChunk?
+    private var chunk: RecordChunk? { didSet { filling = chunk.map { .passUnretained($0) } } }
+    /// The same, for the short way: reading it costs no reference count.
+    private var filling: Unmanaged<RecordChunk>?
+    /// Chunks have gone into the queue of which it has told nobody.
+    private var hasNews = false
+    /// What every event's record begins as.
+    private let blank: StoredRecord
     /// LOOP: the record of the event being delivered, filled anew each time.
     private let loopRecord = UnsafeMutablePointer<bird_record>.allocate(capacity: 1)
     private var names: NameTable
@@ -35,11 +41,10 @@ final class RecordSink {
         dropsNewest = isQueued && client.options.overflow == .dropNewest
         separatesEvents = isQueued && client.options.overflow == .dropOldest
         (names, namesVersion) = client.namesSnapshot()
-        loopRecord.initialize(to: bird_record())
-        loopRecord.pointee.struct_size = UInt32(MemoryLayout<bird_record>.size)
-        loopRecord.pointee.kind = UInt32(BIRD_RECORD_EVENT)
-        loopRecord.pointee.client = OpaquePointer(bitPattern: client.handle)
-        loopRecord.pointee.client_tag = client.options.tag
+        var blank = StoredRecord(visible: bird_record(), channel: nil, content: -1)
+        blank.visible.begin(BIRD_RECORD_EVENT, of: hot, noText: emptyString)
+        self.blank = blank
+        loopRecord.initialize(to: blank.visible)
     }
 
     deinit { loopRecord.deallocate() }
@@ -149,17 +154,14 @@ final class RecordSink {
     ) {
         let eventBytes = name == nil ? scanned.event.length + 1 : 0
         let dataBytes = scanned.dataKind == .none ? 0 : scanned.data.length + 1
-        let chunk = openChunk(eventBytes + dataBytes, isDroppable: separatesEvents)
-        var record = StoredRecord(visible: bird_record(), channel: channel, content: -1)
-        record.visible.begin(BIRD_RECORD_EVENT, of: hot, noText: emptyString)
-        record.visible.setChannel(channel)
-        chunk.keep(channel)
-        let text = base.assumingMemoryBound(to: UInt8.self)
-        record.visible.event =
-            name?.pointee.text ?? chunk.copyString(text + scanned.event.offset, scanned.event.length)
-        record.visible.event_length = UInt32(truncatingIfNeeded: scanned.event.length)
-        record.visible.event_id = name?.pointee.id ?? 0
-        if scanned.dataKind != .none {
+        openChunk(eventBytes + dataBytes, isDroppable: separatesEvents)._withUnsafeGuaranteedRef { chunk in
+            let record = chunk.append(blank, of: channel)
+            let text = base.assumingMemoryBound(to: UInt8.self)
+            record.pointee.event =
+                name?.pointee.text ?? chunk.copyString(text + scanned.event.offset, scanned.event.length)
+            record.pointee.event_length = UInt32(truncatingIfNeeded: scanned.event.length)
+            record.pointee.event_id = name?.pointee.id ?? 0
+            guard scanned.dataKind != .none else { return }
             let source = UnsafeRawBufferPointer(start: base + scanned.data.offset, count: scanned.data.length)
             let target = chunk.reserve(dataBytes)
             var length = scanned.data.length
@@ -169,11 +171,10 @@ final class RecordSink {
                 memcpy(target, start, length)
             }
             target[length] = 0
-            record.visible.data = UnsafeRawPointer(target).assumingMemoryBound(to: CChar.self)
-            record.visible.data_length = length
-            record.visible.data_kind = UInt32(scanned.dataKind == .string ? BIRD_DATA_STRING : BIRD_DATA_VALUE)
+            record.pointee.data = UnsafeRawPointer(target).assumingMemoryBound(to: CChar.self)
+            record.pointee.data_length = length
+            record.pointee.data_kind = UInt32(scanned.dataKind == .string ? BIRD_DATA_STRING : BIRD_DATA_VALUE)
         }
-        chunk.append(record)
     }
 
     /// One event of an encrypted channel, opened in the memory of its record. False: it could not be, nothing has happened, and the bytes
@@ -191,7 +192,8 @@ final class RecordSink {
         let event = scanned.event.bytes(in: message)
         let name = nameOf(event)
         let sealed = scanned.data.bytes(in: message)
-        let chunk = openChunk((name == nil ? event.count + 1 : 0) + sealed.count + 1, isDroppable: separatesEvents)
+        let stringBytes = (name == nil ? event.count + 1 : 0) + sealed.count + 1
+        let chunk = openChunk(stringBytes, isDroppable: separatesEvents).takeUnretainedValue()
         let mark = chunk.mark
         let eventText =
             name?.pointee.text
@@ -217,17 +219,13 @@ final class RecordSink {
         let data = chunk.giveBack(sealed.count - count)
         data[count] = 0
         eventsDelivered &+= 1
-        var record = StoredRecord(visible: bird_record(), channel: channel, content: -1)
-        record.visible.begin(BIRD_RECORD_EVENT, of: hot, noText: emptyString)
-        record.visible.setChannel(channel)
-        chunk.keep(channel)
-        record.visible.event = eventText
-        record.visible.event_length = UInt32(truncatingIfNeeded: event.count)
-        record.visible.event_id = name?.pointee.id ?? 0
-        record.visible.data = UnsafeRawPointer(data).assumingMemoryBound(to: CChar.self)
-        record.visible.data_length = count
-        record.visible.data_kind = UInt32(BIRD_DATA_STRING)
-        chunk.append(record)
+        let record = chunk.append(blank, of: channel)
+        record.pointee.event = eventText
+        record.pointee.event_length = UInt32(truncatingIfNeeded: event.count)
+        record.pointee.event_id = name?.pointee.id ?? 0
+        record.pointee.data = UnsafeRawPointer(data).assumingMemoryBound(to: CChar.self)
+        record.pointee.data_length = count
+        record.pointee.data_kind = UInt32(BIRD_DATA_STRING)
         deliverUnlessQueued(chunk)
         return true
     }
@@ -235,9 +233,15 @@ final class RecordSink {
     // MARK: Chunks
 
     @inline(__always)
-    private func openChunk(_ stringBytes: Int, isDroppable: Bool) -> RecordChunk {
-        if let chunk, chunk.hasRoom(forStringBytes: stringBytes), chunk.isDroppable == isDroppable { return chunk }
-        return nextChunk(stringBytes, isDroppable)
+    private func openChunk(_ stringBytes: Int, isDroppable: Bool) -> Unmanaged<RecordChunk> {
+        if let filling,
+            filling._withUnsafeGuaranteedRef({
+                $0.hasRoom(forStringBytes: stringBytes) && $0.isDroppable == isDroppable
+            })
+        {
+            return filling
+        }
+        return .passUnretained(nextChunk(stringBytes, isDroppable))
     }
 
     @inline(never)
@@ -245,7 +249,7 @@ final class RecordSink {
         let next: RecordChunk
         if let queue {
             let preferredBytes = preferredBytes(isDroppable)
-            publish()
+            handOver()
             if let newest = queue.newest(of: client, isDroppable: isDroppable, roomForStringBytes: stringBytes) {
                 hot.pointee.queuedBytes.wrappingSubtract(newest.usedBytes, ordering: .relaxed)
                 hot.pointee.queuedRecords.wrappingSubtract(newest.usedRecords, ordering: .relaxed)
@@ -271,14 +275,23 @@ final class RecordSink {
         return min(most, chunk.capacityBytes * 4)
     }
 
-    /// Hands over what has been collected. Call at the end of a round.
+    /// Hands over what has been collected, and tells the consumer. Call at the end of a round: a consumer that is faster than the reactor
+    /// is thus woken once for all that a round brings.
     func publish() {
+        handOver()
+        guard hasNews else { return }
+        hasNews = false
+        queue?.announce()
+    }
+
+    private func handOver() {
         guard let queue else { return }
         // Twice when an overflow has to be told.
         while let chunk {
             self.chunk = nil
             hot.pointee.queuedBytes.wrappingAdd(chunk.usedBytes, ordering: .acquiringAndReleasing)
             hot.pointee.queuedRecords.wrappingAdd(chunk.usedRecords, ordering: .acquiringAndReleasing)
+            hasNews = true
             noteDropped(queue.publish(chunk, of: client))
         }
     }
@@ -380,7 +393,8 @@ final class RecordSink {
         if content.kind == BIRD_RECORD_EVENT { eventsDelivered &+= 1 }
         if content.isApplicationEvent, dropsNewest, isWithoutRoom() { return }
         refreshNames()
-        let chunk = openChunk(content.stringBytes, isDroppable: separatesEvents && content.isApplicationEvent)
+        let isDroppable = separatesEvents && content.isApplicationEvent
+        let chunk = openChunk(content.stringBytes, isDroppable: isDroppable).takeUnretainedValue()
         chunk.append(content, of: hot) { InternedNames.entry(names.value(of: $0))?.pointee.id ?? 0 }
         deliverUnlessQueued(chunk)
     }

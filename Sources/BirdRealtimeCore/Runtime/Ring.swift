@@ -41,6 +41,11 @@ struct Ring<Element>: ~Copyable {
         return element
     }
 
+    /// Room for so many.
+    mutating func reserve(_ elements: Int) {
+        while storage.count < elements { grow() }
+    }
+
     private mutating func grow() {
         var larger: [Element?] = []
         larger.reserveCapacity(max(8, storage.count * 2))
