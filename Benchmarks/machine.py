@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import time
+from importlib import metadata
 from pathlib import Path
+
+PACKAGES = ("picows", "uvloop", "orjson", "aiohttp", "websockets", "websocket-client", "pysher")
 
 IDLE_MIN = 0.9
 OBSERVED_SECONDS = 1
@@ -19,6 +23,15 @@ def description() -> dict[str, str | int]:
         "kernel": platform.release(),
         "libc": platform.libc_ver()[1],
     }
+
+
+def packages() -> dict[str, str]:
+    """The versions of Python and of the other clients in it that are installed."""
+    versions = {"Python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
 
 
 def _ticks() -> tuple[int, int]:

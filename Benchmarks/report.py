@@ -14,6 +14,7 @@ from section import Goal, Plan, Section, figure
 class Report:
     plan: Plan
     machine: dict[str, str | int]
+    packages: dict[str, str]
     before: dict[str, float]
     after: dict[str, float]
     sections: dict[str, list[Section]]
@@ -87,7 +88,8 @@ def heading(report: Report) -> str:
 
 def markdown(report: Report, picture: str) -> str:
     """`picture` is the file with the SVG."""
-    parts = [heading(report) + "."]
+    versions = ", ".join(f"{name} {version}" for name, version in report.packages.items())
+    parts = ["## One run", f"{heading(report)}. {versions}."]
     if report.picture:
         parts.append(f"![Events a second of every client, by size]({picture})")
     if report.goals:
@@ -102,6 +104,7 @@ def as_json(report: Report) -> str:
     content: dict[str, Any] = {
         "plan": asdict(report.plan),
         "machine": report.machine,
+        "packages": report.packages,
         "before": report.before,
         "after": report.after,
         "goals": [{**asdict(goal), "is_reached": goal.is_reached} for goal in report.goals],

@@ -82,7 +82,7 @@ def main() -> None:
     if not machine.is_quiet(before):
         print("bench: other programs are running; the figures are too low, and the ratios may be wrong")
     sections, failed = measure(arguments.only, plan)
-    report = Report(plan, machine.description(), before, machine.state(), sections)
+    report = Report(plan, machine.description(), machine.packages(), before, machine.state(), sections)
     if report.goals:
         print(goals_text(report.goals))
     print(f"\nbench: {heading(report)}")

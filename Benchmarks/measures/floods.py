@@ -15,7 +15,7 @@ from processes import PROGRAMS, run, serving
 from section import Goal, Plan, Section, figure, progress
 
 REFERENCE = CLIENTS[0].name
-CALIBRATION_SECONDS = 0.1
+CALIBRATION_SECONDS_MAX = 0.1
 EVENTS_MIN = 4
 SLOW_REPETITIONS_MAX = 3
 
@@ -102,12 +102,13 @@ class Figures:
         return statistics.median(run.events_per_second for run in self.runs)
 
     @property
-    def spread(self) -> float:
-        """Of the middle half of the runs."""
+    def rate_with_spread(self) -> str:
+        """In thousands; ± half the distance of the quartiles."""
+        rate = figure(self.events_per_second / 1000)
         if len(self.runs) < 2:
-            return 0
+            return rate
         lower, median, upper = statistics.quantiles([run.events_per_second for run in self.runs], n=4)
-        return (upper - lower) / median
+        return f"{rate} ±{(upper - lower) / median * 50:.0f} %"
 
     @property
     def cpu_ns_per_event(self) -> float:
@@ -159,9 +160,10 @@ def measure_flood(
         port,
         server,
     ):
+        calibration_seconds = min(CALIBRATION_SECONDS_MAX, plan.seconds_per_run)
         course = Course(flood, port, server, certificate.client_environment if certificate else {})
         counted = {
-            client.name: course.take(client, CALIBRATION_SECONDS, client.guess(flood.data_bytes), counting=True)
+            client.name: course.take(client, calibration_seconds, client.guess(flood.data_bytes), counting=True)
             for client in clients
         }
         runs: dict[str, list[Measurement]] = {client.name: [] for client in clients}
@@ -219,7 +221,7 @@ def tables(kind: str, figures: list[Figures], goals: list[Goal]) -> list[Section
 
     rates = table(
         "thousands of events a second",
-        lambda each: f"{figure(each.events_per_second / 1000)} ±{each.spread * 50:.0f} %",
+        lambda each: each.rate_with_spread,
         ["Medians; ± is half the distance of the middle half of the runs."],
     )
     rates.data = [asdict(each) for each in figures]
