@@ -9,13 +9,14 @@ from section import Plan, Section, figure, progress
 
 DATA_BYTES = 100
 CLIENTS = {"by hand": PROGRAMS / "limit_trigger", "C loop": PROGRAMS / "client_trigger"}
+CHECK_EVENTS = 100
 QUICK_EVENTS = 20_000
 FULL_EVENTS = 100_000
 
 
 def measure_client_events(plan: Plan) -> list[Section]:
     progress("client events")
-    events = QUICK_EVENTS if plan.is_quick else FULL_EVENTS
+    events = CHECK_EVENTS if plan.is_check else QUICK_EVENTS if plan.is_quick else FULL_EVENTS
     runs: dict[str, list[dict[str, float]]] = {client: [] for client in CLIENTS}
     with serving([PROGRAMS / "many_server"]) as (port, _), serving([PROGRAMS / "auth_server"]) as (auth_port, _):
         for _ in range(plan.repetitions):

@@ -37,6 +37,7 @@ class Case:
         return WARMUP_EVENTS if self.active > 1 else self.events // 10
 
 
+CHECK_CHANNELS = [Case(1, 1), Case(100, 100)]
 QUICK_CHANNELS = [Case(1, 1), Case(100_000, 1), Case(100_000, 100_000)]
 FULL_CHANNELS = [
     Case(1, 1),
@@ -47,6 +48,7 @@ FULL_CHANNELS = [
     Case(100_000, 100),
     Case(100_000, 100_000),
 ]
+CHECK_HANDLERS = [Case(1, 1), Case(1, 1, 10)]
 QUICK_HANDLERS = [Case(1, 1), Case(1, 1, 100)]
 FULL_HANDLERS = [Case(1, 1), Case(1, 1, 10), Case(1, 1, 100), Case(1, 1, 1_000)]
 
@@ -76,7 +78,8 @@ def ratio(runs: Runs, case: Case, reference: Case) -> float:
 
 def channels(plan: Plan) -> Section:
     progress("events of many channels")
-    runs = measure_cases(QUICK_CHANNELS if plan.is_quick else FULL_CHANNELS, plan)
+    cases = CHECK_CHANNELS if plan.is_check else QUICK_CHANNELS if plan.is_quick else FULL_CHANNELS
+    runs = measure_cases(cases, plan)
     one = next(iter(runs))
     return Section(
         "CPU time for each event beside the number of channels, C loop, 64 B",
@@ -107,7 +110,8 @@ def channels(plan: Plan) -> Section:
 
 def handlers(plan: Plan) -> Section:
     progress("events with many handlers")
-    runs = measure_cases(QUICK_HANDLERS if plan.is_quick else FULL_HANDLERS, plan)
+    cases = CHECK_HANDLERS if plan.is_check else QUICK_HANDLERS if plan.is_quick else FULL_HANDLERS
+    runs = measure_cases(cases, plan)
     base = statistics.median(runs[Case(1, 1)])
     return Section(
         "CPU time for each event beside the number of its handlers, C loop, 64 B",

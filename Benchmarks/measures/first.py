@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
+from contextlib import ExitStack
 
 from certificate import certificate
 from processes import PROGRAMS, Command, run, serving
@@ -13,35 +15,48 @@ LIBRARY = "C loop"
 LIBRARY_TLS = "C loop, TLS"
 # The first finds a fresh process, the second a warm one.
 CONNECTIONS = ["fresh process", "second client"]
+CHECK_RUNS = 2
 QUICK_RUNS = 21
 FULL_RUNS = 101
 RATIO_MAX = 2
 
 
-def measure_runs(count: int) -> dict[str, list[list[float]]]:
-    """Microseconds of each connection of each process."""
-    server = ["--bytes", "256", "--events", "1"]
-    with (
-        certificate() as tls,
-        serving([PROGRAMS / "flood_server", *server]) as (port, _),
-        serving([PROGRAMS / "flood_server_tls", *server], tls.server_environment) as (tls_port, _),
-    ):
-        connections = str(len(CONNECTIONS))
-        commands: dict[str, tuple[Command, dict[str, str]]] = {
-            REFERENCE: ([PROGRAMS / "limit_first", str(port), connections], {}),
-            LIBRARY: ([PROGRAMS / "client_first", str(port), connections], {}),
-            LIBRARY_TLS: ([PROGRAMS / "client_first", str(tls_port), connections], tls.client_environment),
-        }
-        times: dict[str, list[list[float]]] = {client: [] for client in commands}
-        for _ in range(count):
-            for client, (command, environment) in commands.items():
-                times[client].append(run(client, command, environment))
+Times = dict[str, list[list[float]]]
+"""Microseconds of each connection of each process."""
+
+
+def measure_runs(count: int, port: int, over_tls: Mapping[str, tuple[int, dict[str, str]]]) -> Times:
+    """In turns. `over_tls`: port and environment of the client."""
+    connections = str(len(CONNECTIONS))
+    commands: dict[str, tuple[Command, dict[str, str]]] = {
+        REFERENCE: ([PROGRAMS / "limit_first", str(port), connections], {}),
+        LIBRARY: ([PROGRAMS / "client_first", str(port), connections], {}),
+    }
+    for client, (tls_port, environment) in over_tls.items():
+        commands[client] = ([PROGRAMS / "client_first", str(tls_port), connections], environment)
+    times: Times = {client: [] for client in commands}
+    for _ in range(count):
+        for client, (command, environment) in commands.items():
+            times[client].append(run(client, command, environment))
     return times
+
+
+def measure_times(plan: Plan) -> Times:
+    server = ["--bytes", "256", "--events", "1"]
+    with ExitStack() as stack:
+        port, _ = stack.enter_context(serving([PROGRAMS / "flood_server", *server]))
+        if plan.is_check:
+            return measure_runs(CHECK_RUNS, port, {})
+        tls = stack.enter_context(certificate())
+        tls_server = serving([PROGRAMS / "flood_server_tls", *server], tls.server_environment)
+        tls_port, _ = stack.enter_context(tls_server)
+        over_tls = {LIBRARY_TLS: (tls_port, tls.client_environment)}
+        return measure_runs(QUICK_RUNS if plan.is_quick else FULL_RUNS, port, over_tls)
 
 
 def measure_first(plan: Plan) -> list[Section]:
     progress("the first event")
-    times = measure_runs(QUICK_RUNS if plan.is_quick else FULL_RUNS)
+    times = measure_times(plan)
 
     def ratio(client: str, number: int) -> float:
         """Of runs that were neighbours."""

@@ -12,6 +12,7 @@ from section import Plan, Section, figure, progress
 
 LIBRARY = ROOT / "build/lib/libbirdrealtime.so"
 LIBCURL = "libcurl.so.4"
+CHECK_RUNS = 2
 QUICK_RUNS = 11
 FULL_RUNS = 51
 
@@ -24,7 +25,7 @@ def measure_load(plan: Plan) -> list[Section]:
     progress("loading the library")
     libraries = {"libbirdrealtime.so": str(LIBRARY), "libcurl.so.4 alone": LIBCURL}
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in libraries}
-    for _ in range(QUICK_RUNS if plan.is_quick else FULL_RUNS):
+    for _ in range(CHECK_RUNS if plan.is_check else QUICK_RUNS if plan.is_quick else FULL_RUNS):
         for name, path in libraries.items():
             runs[name].append(run("load_time", [PROGRAMS / "load_time", path]))
 

@@ -7,6 +7,7 @@ import statistics
 from processes import PROGRAMS, Command, run, serving
 from section import Plan, Section, figure, progress
 
+CHECK_CHANNELS = 100
 QUICK_CHANNELS = 2_000
 FULL_CHANNELS = 10_000
 QUICK_RUNS = 3
@@ -15,7 +16,7 @@ AT_ONCE = 8
 
 
 def measure_private(plan: Plan) -> list[Section]:
-    channels = QUICK_CHANNELS if plan.is_quick else FULL_CHANNELS
+    channels = CHECK_CHANNELS if plan.is_check else QUICK_CHANNELS if plan.is_quick else FULL_CHANNELS
     progress(f"{channels:,} private channels")
     runs: dict[str, list[dict[str, float]]] = {"endpoint alone": [], "C loop": []}
     with serving([PROGRAMS / "many_server"]) as (port, _), serving([PROGRAMS / "auth_server"]) as (auth_port, _):
