@@ -26,7 +26,8 @@ final class Handler: Sendable {
 
     static let call: RecordHandler = { record, userData in
         guard let record, let userData else { return }
-        Unmanaged<Handler>.fromOpaque(userData).takeUnretainedValue().body(record.pointee)
+        // The binding keeps the handler until no call of it can be running.
+        Unmanaged<Handler>.fromOpaque(userData)._withUnsafeGuaranteedRef { $0.body(record.pointee) }
     }
 
     static let release: Destructor = { userData in

@@ -7,39 +7,46 @@ public import Foundation
 ///     let left = data["left"]?.int
 ///     try room.trigger("client-typing", data: ["on": true])
 public struct JSONValue: Sendable {
-    private enum Storage {
-        case text(JSONText)
-        case node(JSONNode)
-    }
-
-    private let storage: Storage
+    private let source: JSONText
+    /// nil: the whole text.
+    private let place: JSONPlace?
 
     private init(_ node: JSONNode) {
-        storage = .node(node)
+        source = node.text
+        place = node.place
+    }
+
+    private init(_ source: JSONText) {
+        self.source = source
+        place = nil
     }
 
     /// Bytes that are one JSON value.
     init(json: [UInt8]) {
-        storage = .text(JSONText(json: json))
+        self.init(json.withUnsafeBytes { JSONText(json: $0) })
+    }
+
+    /// The same.
+    init(json: UnsafeRawBufferPointer) {
+        self.init(JSONText(json: json))
     }
 
     /// The payload of an event: JSON, or else the text of a string.
-    init(payload: [UInt8]) {
-        storage = .text(JSONText(payload: payload))
+    init(payload: UnsafeRawBufferPointer) {
+        self.init(JSONText(payload: payload))
     }
 
+    /// nil only for a value that is nested too deep to be sent, and for a payload that is no text at all.
     private var node: JSONNode? {
-        switch storage {
-        case .text(let text): text.node
-        case .node(let node): node
-        }
+        place.map { JSONNode(source, $0) } ?? source.root
     }
 
-    var bytes: [UInt8] {
-        switch storage {
-        case .text(let text): text.bytes
-        case .node(let node): node.raw
-        }
+    /// The value as JSON.
+    var bytes: [UInt8] { withBytes { Array($0) } }
+
+    private func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        if place == nil, !source.isPayload { return source.withBytes(body) }
+        return node?.withRaw(body) ?? body(UnsafeRawBufferPointer(start: nil, count: 0))
     }
 
     // MARK: Making one
@@ -95,7 +102,7 @@ public struct JSONValue: Sendable {
     // MARK: Taking it apart
 
     /// The value as JSON text, exactly as it was received.
-    public var text: String { String(decoding: bytes, as: UTF8.self) }
+    public var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 
     /// A value of the program's own, decoded from exactly the bytes that were received: a `Decimal` gets every digit that it
     /// can hold.
@@ -104,7 +111,7 @@ public struct JSONValue: Sendable {
     public func decode<Value: Decodable>(
         as type: Value.Type = Value.self, using decoder: JSONDecoder = JSONDecoder()
     ) throws -> Value {
-        try decoder.decode(type, from: Data(bytes))
+        try decoder.decode(type, from: withBytes { Data($0) })
     }
 
     public var isNull: Bool { node?.isNull ?? true }
@@ -127,13 +134,18 @@ public struct JSONValue: Sendable {
     /// The elements; nil unless an array.
     public var array: [JSONValue]? {
         guard let node, node.kind == .array else { return nil }
-        return node.elements.map { JSONValue($0) }
+        var elements: [JSONValue] = []
+        node.forEachElement {
+            elements.append(JSONValue($0))
+            return true
+        }
+        return elements
     }
 
     /// The members, the last of those with the same name; nil unless an object.
     public var object: [String: JSONValue]? {
         guard let node, node.kind == .object else { return nil }
-        return node.dictionary.mapValues { JSONValue($0) }
+        return node.members { JSONValue($0) }
     }
 
     /// A member of an object; nil if there is none, or if this is no object. Each call searches the text: take `object`
@@ -141,10 +153,7 @@ public struct JSONValue: Sendable {
     public subscript(name: String) -> JSONValue? { node?[name].map { JSONValue($0) } }
 
     /// An element of an array; nil if there is none, or if this is no array. Take `array` to visit them all.
-    public subscript(index: Int) -> JSONValue? {
-        guard let elements = node?.elements, elements.indices.contains(index) else { return nil }
-        return JSONValue(elements[index])
-    }
+    public subscript(index: Int) -> JSONValue? { node?[index].map { JSONValue($0) } }
 }
 
 /// Prints a string as it is and everything else as JSON.

@@ -4,8 +4,12 @@ import CBirdRealtimeABI
 // What records say, in the types of this module.
 
 extension bird_record {
-    var channelName: String { channel_name.map { String(cString: $0) } ?? "" }
-    var eventName: String { event.map { String(cString: $0) } ?? "" }
+    var channelName: String { text(channel_name, channel_name_length) }
+    var eventName: String { text(event, event_length) }
+
+    private func text(_ pointer: UnsafePointer<CChar>?, _ length: UInt32) -> String {
+        String(decoding: UnsafeRawBufferPointer(start: pointer, count: pointer == nil ? 0 : Int(length)), as: UTF8.self)
+    }
 
     /// The payload of the event, nil if it has none.
     var payload: JSONValue? {
@@ -27,7 +31,7 @@ extension bird_record {
 
     private func data(_ pointer: UnsafePointer<CChar>?) -> JSONValue? {
         guard let pointer, data_kind != UInt32(BIRD_DATA_NONE) else { return nil }
-        let bytes = Array(UnsafeRawBufferPointer(start: pointer, count: data_length))
+        let bytes = UnsafeRawBufferPointer(start: pointer, count: data_length)
         return data_kind == UInt32(BIRD_DATA_VALUE) ? JSONValue(json: bytes) : JSONValue(payload: bytes)
     }
 

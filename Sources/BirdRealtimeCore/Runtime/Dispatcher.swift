@@ -13,7 +13,8 @@ final class Dispatcher {
 
     private let hot: UnsafeMutablePointer<ClientHot>
     private var observers: [Observer] = []
-    private var hasObservers = false
+    /// Of all of them together, a bit each.
+    private var observedKinds: UInt64 = 0
     private var seenObserversVersion: UInt32 = 0
 
     init(_ hot: UnsafeMutablePointer<ClientHot>) {
@@ -104,7 +105,8 @@ final class Dispatcher {
                 call(ofClient.pointee.global, record)
             }
         }
-        if hasObservers { callObservers(record) }
+        let kind = UInt64(1) &<< UInt64(record.pointee.kind)
+        if observedKinds & kind != 0 { callObservers(record, kind) }
     }
 
     @inline(__always)
@@ -141,11 +143,10 @@ final class Dispatcher {
         if isChanged(scope.state) { scope.rebuild() }
     }
 
-    private func callObservers(_ record: UnsafePointer<bird_record>) {
-        let bit = UInt64(1) << UInt64(record.pointee.kind & 63)
+    private func callObservers(_ record: UnsafePointer<bird_record>, _ kind: UInt64) {
         // A copy: an observer may add or remove observers.
         let all = observers
-        for observer in all where observer.kinds & bit != 0 {
+        for observer in all where observer.kinds & kind != 0 {
             if observer.binding.isActive, !isEnding {
                 observer.binding.handler(record, observer.binding.userData)
             }
@@ -157,7 +158,7 @@ final class Dispatcher {
         guard let client else { return }
         seenObserversVersion = hot.pointee.observersVersion.load(ordering: .acquiring)
         observers = client.book.observers
-        hasObservers = !observers.isEmpty
+        observedKinds = observers.reduce(0) { $0 | $1.kinds }
     }
 
     /// Handlers that were bound late, then destructors of what was unbound; no handler is running now.

@@ -2,15 +2,38 @@
 package enum JSONDocument {
     /// nil: not one JSON value in valid UTF-8, or more than 512 containers deep.
     package static func parse(_ text: [UInt8]) -> JSONNode? {
-        text.withUnsafeBytes { bytes in
-            guard JSONValidator.isValue(bytes), var reader = JSONReader(bytes) else { return nil }
-            return JSONNode.next(&reader, text: text)
-        }
+        text.withUnsafeBytes { JSONText(json: $0) }.root
     }
 }
 
-/// One value of a document: a slice of its validated text that is taken apart when asked, so a document costs no memory beyond
-/// its bytes. Access by key or element goes through the whole value: take `elements` or `dictionary` once instead of in a loop.
+/// Where a value is in its text.
+package struct JSONPlace: Sendable {
+    package let kind: JSONNode.Kind
+    /// The whole value for all but strings, for which it is what stands between the quotes.
+    let span: Span
+
+    /// The value that begins at the reader's position; nil at a closing bracket, and where there is none.
+    static func next(_ reader: inout JSONReader) -> JSONPlace? {
+        reader.skipWhitespace()
+        let start = reader.position
+        let kind: JSONNode.Kind
+        switch reader.current {
+        case UInt8(ascii: "\""):
+            guard let span = reader.string() else { return nil }
+            return JSONPlace(kind: .string, span: span)
+        case UInt8(ascii: "{"): kind = .object
+        case UInt8(ascii: "["): kind = .array
+        case UInt8(ascii: "t"), UInt8(ascii: "f"): kind = .bool
+        case UInt8(ascii: "n"): kind = .null
+        default: kind = .number
+        }
+        guard reader.skipValue(depth: 0) else { return nil }
+        return JSONPlace(kind: kind, span: Span(offset: start, length: reader.position - start, isEscaped: false))
+    }
+}
+
+/// One value of a document: a part of its validated text that is taken apart when asked, so a document costs no memory beyond
+/// its bytes. Access by key or element goes through the whole value: take all at once instead of in a loop.
 package struct JSONNode: Sendable {
     package enum Kind: Sendable {
         case object
@@ -21,32 +44,46 @@ package struct JSONNode: Sendable {
         case null
     }
 
-    package let kind: Kind
-    private let text: [UInt8]
-    /// The whole value for all but strings, for which it is what stands between the quotes.
-    private let span: Span
+    package let text: JSONText
+    package let place: JSONPlace
+
+    package init(_ text: JSONText, _ place: JSONPlace) {
+        self.text = text
+        self.place = place
+    }
+
+    package var kind: Kind { place.kind }
+    private var span: Span { place.span }
 
     /// The value as it stands in the text, byte for byte.
-    package var raw: [UInt8] {
-        let quote = kind == .string ? 1 : 0
-        return Array(text[(span.offset - quote)..<(span.offset + span.length + quote)])
+    package var raw: [UInt8] { withRaw { Array($0) } }
+
+    package func withRaw<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        text.withBytes { bytes in
+            guard kind == .string else { return body(span.bytes(in: bytes)) }
+            // A string that is a whole payload has no quotes around it.
+            guard span.offset > 0 else {
+                var quoted: [UInt8] = []
+                JSONString.appendQuoted(bytes, to: &quoted)
+                return quoted.withUnsafeBytes(body)
+            }
+            return body(UnsafeRawBufferPointer(rebasing: bytes[(span.offset - 1)...(span.offset + span.length)]))
+        }
     }
 
     package var isNull: Bool { kind == .null }
 
     package var bool: Bool? {
-        kind == .bool ? text[span.offset] == UInt8(ascii: "t") : nil
+        kind == .bool ? text.withBytes { $0[span.offset] == UInt8(ascii: "t") } : nil
     }
 
     package var string: String? {
-        guard kind == .string else { return nil }
-        return text.withUnsafeBytes { JSONString.decode(span, in: $0) }
+        kind == .string ? text.withBytes { JSONString.decode(span, in: $0) } : nil
     }
 
     /// The digits of a number as they stand in the text: no conversion, no rounding.
     package var numberText: String? {
-        guard kind == .number else { return nil }
-        return text.withUnsafeBytes { JSONString.decode(span, in: $0) }
+        kind == .number ? text.withBytes { JSONString.decode(span, in: $0) } : nil
     }
 
     /// Ids are strings, whether they were sent as strings or as numbers.
@@ -54,44 +91,67 @@ package struct JSONNode: Sendable {
         string ?? numberText
     }
 
-    /// The elements of an array; empty for anything else.
-    package var elements: [JSONNode] {
-        guard kind == .array else { return [] }
-        var elements: [JSONNode] = []
+    /// An element of an array.
+    package subscript(index: Int) -> JSONNode? {
+        var left = index
+        var found: JSONNode?
+        guard index >= 0 else { return nil }
+        forEachElement { element in
+            if left == 0 { found = element }
+            left -= 1
+            return left >= 0
+        }
+        return found
+    }
+
+    /// Goes over the elements of an array until `body` says that it has seen enough.
+    package func forEachElement(_ body: (JSONNode) -> Bool) {
+        guard kind == .array else { return }
         read { reader in
-            while let element = JSONNode.next(&reader, text: text) {
-                elements.append(element)
+            while let element = JSONPlace.next(&reader), body(JSONNode(text, element)) {
                 reader.skipWhitespace()
                 _ = reader.take(UInt8(ascii: ","))
             }
         }
+    }
+
+    /// The elements of an array; empty for anything else.
+    package var elements: [JSONNode] {
+        var elements: [JSONNode] = []
+        forEachElement {
+            elements.append($0)
+            return true
+        }
         return elements
     }
 
+    package var dictionary: [String: JSONNode] { members { $0 } }
+
     /// The members of an object, the last of duplicate keys; empty for anything else.
-    package var dictionary: [String: JSONNode] {
-        var members: [String: JSONNode] = [:]
-        forEachMember { key, value in
-            members[text.withUnsafeBytes { JSONString.decode(key, in: $0) }] = value
+    package func members<Value>(_ make: (JSONNode) -> Value) -> [String: Value] {
+        var members: [String: Value] = [:]
+        text.withBytes { bytes in
+            forEachMember { key, value in members[JSONString.decode(key, in: bytes)] = make(value) }
         }
         return members
     }
 
     /// A member of an object, the last of duplicate keys.
     package subscript(name: String) -> JSONNode? {
-        var found: JSONNode?
-        text.withUnsafeBytes { bytes in
-            forEachMember { key, value in
-                let isName =
-                    key.isEscaped
-                    ? JSONString.decode(key, in: bytes).utf8.elementsEqual(name.utf8)
-                    : key.bytes(in: bytes).elementsEqual(name.utf8)
-                if isName {
-                    found = value
+        var name = name
+        return name.withUTF8 { name in
+            var found: JSONPlace?
+            text.withBytes { bytes in
+                forEachMember { key, value in
+                    let isName =
+                        key.isEscaped
+                        ? JSONString.decode(key, in: bytes).utf8.elementsEqual(name)
+                        : key.length == name.count && key.bytes(in: bytes).elementsEqual(name)
+                    if isName { found = value.place }
                 }
             }
+            return found.map { JSONNode(text, $0) }
         }
-        return found
     }
 
     private func forEachMember(_ body: (Span, JSONNode) -> Void) {
@@ -101,8 +161,8 @@ package struct JSONNode: Sendable {
             while let key = reader.string() {
                 reader.skipWhitespace()
                 _ = reader.take(UInt8(ascii: ":"))
-                guard let value = JSONNode.next(&reader, text: text) else { return }
-                body(key, value)
+                guard let value = JSONPlace.next(&reader) else { return }
+                body(key, JSONNode(text, value))
                 reader.skipWhitespace()
                 _ = reader.take(UInt8(ascii: ","))
                 reader.skipWhitespace()
@@ -112,30 +172,10 @@ package struct JSONNode: Sendable {
 
     /// A reader behind the opening bracket.
     private func read(_ body: (inout JSONReader) -> Void) {
-        text.withUnsafeBytes { bytes in
+        text.withBytes { bytes in
             guard var reader = JSONReader(bytes) else { return }
             reader.position = span.offset + 1
             body(&reader)
         }
-    }
-
-    /// The value that begins at the reader's position; nil at a closing bracket.
-    fileprivate static func next(_ reader: inout JSONReader, text: [UInt8]) -> JSONNode? {
-        reader.skipWhitespace()
-        let start = reader.position
-        let kind: Kind
-        switch reader.current {
-        case UInt8(ascii: "\""):
-            guard let span = reader.string() else { return nil }
-            return JSONNode(kind: .string, text: text, span: span)
-        case UInt8(ascii: "{"): kind = .object
-        case UInt8(ascii: "["): kind = .array
-        case UInt8(ascii: "t"), UInt8(ascii: "f"): kind = .bool
-        case UInt8(ascii: "n"): kind = .null
-        default: kind = .number
-        }
-        guard reader.skipValue(depth: 0) else { return nil }
-        return JSONNode(
-            kind: kind, text: text, span: Span(offset: start, length: reader.position - start, isEscaped: false))
     }
 }

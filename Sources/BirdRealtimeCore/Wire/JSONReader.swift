@@ -26,11 +26,14 @@ struct JSONReader {
 
     @inline(__always)
     mutating func skipWhitespace() {
-        while position < count {
-            let byte = bytes[position]
-            guard byte <= 0x20, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return }
+        while position < count, Self.isWhitespace(bytes[position]) {
             position &+= 1
         }
+    }
+
+    @inline(__always)
+    static func isWhitespace(_ byte: UInt8) -> Bool {
+        byte <= 0x20 && (byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09)
     }
 
     @inline(__always)
