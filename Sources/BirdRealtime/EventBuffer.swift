@@ -8,7 +8,9 @@ final class EventBuffer: Sendable {
     typealias Next = Result<ChannelEvent?, RealtimeError>
 
     private struct State {
-        var events: [ChannelEvent] = []
+        private var arrived: [ChannelEvent] = []
+        /// Those that came before them, the first one last.
+        private var taking: [ChannelEvent] = []
         var waiting: [(number: UInt64, continuation: CheckedContinuation<Next, Never>)] = []
         var lastNumber: UInt64 = 0
         /// What comes behind the last event; nil while more may come. An error is thrown once.
@@ -16,6 +18,18 @@ final class EventBuffer: Sendable {
         var holdsUp = false
         /// The task that took, or waited, last.
         var consumer: Int?
+
+        var count: Int { arrived.count + taking.count }
+
+        mutating func append(_ event: ChannelEvent) { arrived.append(event) }
+
+        mutating func popFirst() -> ChannelEvent? {
+            if taking.isEmpty {
+                swap(&taking, &arrived)
+                taking.reverse()
+            }
+            return taking.popLast()
+        }
     }
 
     private let state = Mutex(State())
@@ -31,7 +45,7 @@ final class EventBuffer: Sendable {
     func room() -> Int {
         state.withLock { state in
             guard state.end == nil else { return .max }
-            let room = Self.eventsMax - state.events.count
+            let room = Self.eventsMax - state.count
             if room == 0 { state.holdsUp = true }
             return room
         }
@@ -44,7 +58,7 @@ final class EventBuffer: Sendable {
         let waiting = state.withLock { state -> CheckedContinuation<Next, Never>? in
             guard state.end == nil else { return nil }
             guard state.waiting.isEmpty else { return state.waiting.removeFirst().continuation }
-            state.events.append(event)
+            state.append(event)
             return nil
         }
         waiting?.resume(returning: .success(event))
@@ -71,17 +85,19 @@ final class EventBuffer: Sendable {
 
     // MARK: From the tasks
 
-    func next() async throws(RealtimeError) -> ChannelEvent? {
+    /// In the isolation of whoever asks, so that an event that is there costs no change of threads.
+    func next(isolation actor: isolated (any Actor)?) async throws(RealtimeError) -> ChannelEvent? {
+        let (task, isCancelled) = withUnsafeCurrentTask { ($0?.hashValue, $0?.isCancelled ?? false) }
         // What waits stays for whoever reads on.
-        guard !Task.isCancelled else { return nil }
+        guard !isCancelled else { return nil }
+        if let next = take(task) { return try next.get() }
         let number = state.withLock { state in
-            state.consumer = currentTask()
             state.lastNumber += 1
             return state.lastNumber
         }
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if let next = take(number, continuation) { continuation.resume(returning: next) }
+                if let next = take(task, else: (number, continuation)) { continuation.resume(returning: next) }
                 // Cancelled before there was anything to cancel.
                 if Task.isCancelled { cancel(number) }
             }
@@ -90,15 +106,17 @@ final class EventBuffer: Sendable {
         }.get()
     }
 
-    /// nil: it waits.
-    private func take(_ number: UInt64, _ continuation: CheckedContinuation<Next, Never>) -> Next? {
+    /// nil: there is nothing yet, and `waiting` waits for it.
+    private func take(
+        _ task: Int?, else waiting: (number: UInt64, continuation: CheckedContinuation<Next, Never>)? = nil
+    ) -> Next? {
         let (next, hasRoomAgain) = state.withLock { state -> (Next?, Bool) in
-            guard !state.events.isEmpty else {
-                if state.end == nil { state.waiting.append((number, continuation)) }
+            state.consumer = task
+            guard let event = state.popFirst() else {
+                if state.end == nil, let waiting { state.waiting.append(waiting) }
                 return (Self.takeEnd(&state), false)
             }
-            let event = state.events.removeFirst()
-            let hasRoomAgain = state.holdsUp && state.events.count <= Self.eventsMax / 2
+            let hasRoomAgain = state.holdsUp && state.count <= Self.eventsMax / 2
             if hasRoomAgain { state.holdsUp = false }
             return (.success(event), hasRoomAgain)
         }

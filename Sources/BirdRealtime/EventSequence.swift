@@ -46,11 +46,11 @@ public struct EventSequence: AsyncSequence, Sendable {
         let source: EventSource
 
         public func next() async throws(RealtimeError) -> ChannelEvent? {
-            try await source.buffer.next()
+            try await next(isolation: nil)
         }
 
         public func next(isolation actor: isolated (any Actor)?) async throws(RealtimeError) -> ChannelEvent? {
-            try await source.buffer.next()
+            try await source.buffer.next(isolation: actor)
         }
     }
 }
