@@ -69,6 +69,7 @@ format: setup ## bring all source text into form
 bench: programs ## measure against other clients and the limits of this machine; QUICK=1, ONLY=floods,...: docs/performance.md
 	@scripts/setup-benchmark
 	@$(MAKE) --no-print-directory $(BENCH_OTHERS)
+	@scripts/build-swift-bench
 	@build/benchmark-venv/bin/python Benchmarks/run.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated eight minutes for ten clients each

@@ -38,6 +38,10 @@ let package = Package(
             name: "swift-client", dependencies: ["BirdRealtime"], path: "Tests/SwiftClient", swiftSettings: strict),
         .executableTarget(
             name: "swift-usage", dependencies: ["BirdRealtime"], path: "Tests/SwiftUsage", swiftSettings: strict),
+        // Driven by Benchmarks/run.py.
+        .executableTarget(
+            name: "swift-bench", dependencies: ["BirdRealtime"], path: "Benchmarks/client_swift",
+            swiftSettings: strict),
         .testTarget(name: "BirdRealtimeTests", dependencies: ["BirdRealtime"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from processes import PROGRAMS, Command, python
+from processes import PROGRAMS, SWIFT_CLIENT, Command, python
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ CLIENTS = [
     Client("C loop", "bird", [PROGRAMS / "client_handler", "loop"], 0.3, 0.4),
     Client("C queue", "bird", [PROGRAMS / "client_queue"], 0.4, 0.5),
     Client("C thread", "bird", [PROGRAMS / "client_handler", "thread"], 0.4, 0.5),
+    Client("Swift raw", "bird", [SWIFT_CLIENT, "raw"], 0.7, 0.7),
+    Client("Swift JSON", "bird", [SWIFT_CLIENT, "json"], 0.7, 0.7),
+    Client("Swift sequence", "bird", [SWIFT_CLIENT, "sequence"], 1.5, 0.7),
     Client("Python raw", "bird", python("client_python.py"), 1.5, 1),
     Client("Python JSON", "bird", python("client_python.py", "--json"), 2.5, 1),
     Client("libwebsockets", "peer", [PROGRAMS / "peer_libwebsockets"], 1, 12),
@@ -58,7 +61,7 @@ CHECK_CLIENTS = chosen("limit: walk", "limit: recv", "C loop", "C queue", "C thr
 # Over TLS, without those that are far behind without it.
 TLS_CLIENTS = [
     Client("limit: walk", "limit", [PROGRAMS / "limit_tls"], 0.3, 0.5),
-    *chosen("C loop", "C queue", "C thread", "Python raw", "Python JSON"),
+    *chosen("C loop", "C queue", "C thread", "Swift raw", "Swift JSON", "Python raw", "Python JSON"),
     *chosen("libwebsockets", "picows+orjson", "aiohttp", "websockets"),
 ]
 

@@ -14,6 +14,7 @@ from typing import Any
 BENCHMARKS = Path(__file__).resolve().parent
 ROOT = BENCHMARKS.parent
 PROGRAMS = ROOT / "build/c"
+SWIFT_CLIENT = ROOT / "build/swift/release/swift-bench"
 RESULTS = ROOT / "build/bench"
 
 RUN_TIMEOUT_SECONDS = 120
