@@ -32,7 +32,8 @@ class Channel(GloballyBindable):
         self._client = client
         self._handle: c_void_p | None = None
         self._tag = tag
-        #: for each bound event the bindings to run, and those for every other application event
+        #: for each bound event the bindings to run (another object after each change), and those for every other
+        #: application event
         self._routes: dict[str, Bindings] = {}
         self._default_route: Bindings = ()
         self.name = name
@@ -128,6 +129,11 @@ class Channel(GloballyBindable):
         names = self._named.keys() | wide._named.keys()
         self._default_route = default
         self._routes = {name: self._of_event(name) + default for name in names}
+
+    def _forget_routes(self) -> None:
+        """Nothing is delivered any more, not even the rest of the batch that is being delivered."""
+        self._default_route = ()
+        self._routes = {}
 
     def _of_event(self, name: str) -> Bindings:
         return self._named.get(name, ()) + self._client._named.get(name, ())

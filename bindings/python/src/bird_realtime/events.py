@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi, _json
+from ._json import value_or_text
 from .errors import BirdRealtimeError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Event:
         """The payload: the parsed value if it is JSON, else the text; None if there is none."""
         data = self._data
         if data is UNPARSED:
-            data = self._data = _json.value_or_text(self.raw)
+            data = self._data = value_or_text(self.raw)
         return data
 
     @property

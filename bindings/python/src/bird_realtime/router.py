@@ -95,27 +95,37 @@ class Router:
         """No handler is called any more."""
         self._is_silent = True
         self.posted.clear()
+        for channel in self.by_tag.values():
+            channel._forget_routes()
         self.by_tag.clear()
         self.channels.clear()
 
     def deliver(self, records: Records) -> None:
         """Runs the handlers of each record. An exception that is no Exception (Ctrl-C) leaves it; calling it again with
         the same records goes on behind the one that was interrupted."""
-        # Every line of this loop costs each event; what a line does seldom is elsewhere.
-        event_kind = _abi.BIRD_RECORD_EVENT
-        memory = MEMORY
+        # Every line of this loop costs each event. What the event before had is not looked up again: its route holds as
+        # long as the channel's routes are the same object.
+        event_kind, memory = _abi.BIRD_RECORD_EVENT, MEMORY
         by_tag, names, posted = self.by_tag, self.names, self.posted
+        channel: Channel | None = None
+        last_tag: int | None = None
+        last_id: int | None = None
+        routes: dict[str, Bindings] = {}
         for kind, tag, data, length, event_id in records.brief:
             if kind != event_kind:
                 self._deliver_other(records.current())
                 continue
-            channel = by_tag.get(tag) or self._channel(records.current())
-            if channel is None:
-                continue
-            name = names.get(event_id) or records.current().event_text
-            route = channel._routes.get(name)
-            if route is None:
-                route = channel._default_route
+            if event_id != last_id or tag != last_tag or channel is None or channel._routes is not routes:
+                channel = by_tag.get(tag) or self._channel(records.current())
+                if channel is None:
+                    continue
+                name = names.get(event_id) or records.current().event_text
+                routes = channel._routes
+                route = routes.get(name)
+                if route is None:
+                    route = channel._default_route
+                # What has no number has a name, which has to be read each time.
+                last_tag, last_id = tag or None, event_id or None
             if not route:
                 continue
             event = Event()

@@ -180,6 +180,68 @@ def test_bound_by_a_handler_means_from_the_next_event_on(bird: BirdRealtime, ord
     assert listener.count == 1
 
 
+def test_each_record_of_a_batch_has_its_own_route(fake: FakeLibrary, bird: BirdRealtime, orders: Channel) -> None:
+    seen: list[tuple[str, str]] = []
+    others = bird.subscribe("others")
+    bird.bind_global(lambda event: seen.append((event.channel.name, event.name)))
+    orders.bind("a", lambda event: None).bind("b", lambda event: None)
+    records = [
+        (orders._tag, "", "a", fake.event_id("a")),
+        (others._tag, "", "a", fake.event_id("a")),
+        (99, "gone", "a", fake.event_id("a")),
+        (others._tag, "", "a", fake.event_id("a")),
+        (orders._tag, "", "a", fake.event_id("a")),
+        (orders._tag, "", "b", fake.event_id("b")),
+        (orders._tag, "", "c", 0),
+        (orders._tag, "", "d", 0),
+        (0, "others", "a", fake.event_id("a")),
+        (0, "orders", "a", fake.event_id("a")),
+        (0, "gone", "a", fake.event_id("a")),
+    ]
+    batch = BatchMaker()
+    for tag, channel, event, event_id in records:
+        batch.add(_abi.BIRD_RECORD_EVENT, tag=tag, channel=channel, event=event, event_id=event_id, data=b"1")
+    deliver(bird, batch)
+    named = {orders._tag: "orders", others._tag: "others"}
+    assert seen == [(named.get(tag, channel), event) for tag, channel, event, _ in records if channel != "gone"]
+
+
+@pytest.mark.parametrize(
+    ("change", "heard", "heard_late"),
+    [
+        (lambda channel, late: channel.bind("a", late), [0, 1, 2, 3], [2, 3]),
+        (lambda channel, late: channel._client.bind("a", late), [0, 1, 2, 3], [2, 3]),
+        (lambda channel, late: channel.bind_global(late), [0, 1, 2, 3], [2, 3]),
+        (lambda channel, late: channel.unbind("a"), [0, 1], []),
+        (lambda channel, late: channel.unsubscribe(), [0, 1], []),
+        (lambda channel, late: channel._client.close(), [0, 1], []),
+    ],
+)
+def test_what_a_handler_changes_holds_from_the_next_event_of_its_batch_on(
+    fake: FakeLibrary,
+    bird: BirdRealtime,
+    orders: Channel,
+    change: Callable[[Channel, Callable[[Event], None]], object],
+    heard: list[int],
+    heard_late: list[int],
+) -> None:
+    seen: list[int] = []
+    seen_late: list[int] = []
+
+    def handler(event: Event) -> None:
+        seen.append(event.data)
+        if event.data == 1:
+            change(orders, lambda event: seen_late.append(event.data))
+
+    orders.bind("a", handler)
+    batch = BatchMaker()
+    for number in range(4):
+        batch.event(orders._tag, "a", number, event_id=fake.event_id("a"))
+    fake.deliver(batch)
+    bird._delivery.wait_for(lambda: not fake.waiting_batches, 20)
+    assert (seen, seen_late) == (heard, heard_late)
+
+
 def test_what_cannot_be_bound(bird: BirdRealtime, orders: Channel) -> None:
     nothing: Any = "not callable"
     with pytest.raises(InvalidArgument, match="handler must be callable, not str"):
