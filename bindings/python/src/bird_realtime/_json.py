@@ -55,18 +55,18 @@ def _by_orjson(loads: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         except ValueError:
             # No JSON, or what orjson refuses: lone surrogates, numbers beyond a float.
             return _value_or_text(payload)
-        if type(value) is not str and _may_have_long_digits(payload):
+        if type(value) is not str and _has_long_digits(payload):
             return _value_or_text(payload)
         return value
 
     return value_or_text
 
 
-def _may_have_long_digits(payload: bytes) -> bool:
-    # Three of every sixth bytes in a row are digits if 19 are: looking at those first takes half the time.
-    return b"000" in payload[::6].translate(_digits_as_zeros) and b"0" * _LONG_DIGITS in payload.translate(
-        _digits_as_zeros
-    )
+def _has_long_digits(payload: bytes) -> bool:
+    # 19 digits in a row contain three of every sixth bytes; to look at those first takes half the time.
+    if b"000" not in payload[::6].translate(_digits_as_zeros):
+        return False
+    return b"0" * _LONG_DIGITS in payload.translate(_digits_as_zeros)
 
 
 def _choose() -> Callable[[bytes], Any]:
