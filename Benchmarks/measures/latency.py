@@ -39,7 +39,7 @@ def measure_once(client: Client, rate: int, seconds: float, port: int, server: s
         {"BENCH_LATENCY": "1"},
     )
     sent, late = map(int, server.stdout.readline().split() if server.stdout else ())
-    return Measurement(printed["latency_ns"], printed["cpu_seconds"] / printed["seconds"], late / sent)
+    return Measurement(printed["latency_ns"], printed["cpu_seconds"] / printed["seconds"], min(1, late / sent))
 
 
 def measure_rate(rate: int, plan: Plan) -> dict[str, list[Measurement]]:
