@@ -20,7 +20,7 @@ from report import Report, as_json, goals_text, heading, markdown, section_text
 from section import Plan, Section, progress
 
 QUICK = Plan(is_quick=True, repetitions=3, seconds_per_run=0.2)
-FULL = Plan(is_quick=False, repetitions=7, seconds_per_run=0.4)
+FULL = Plan(is_quick=False, repetitions=7, seconds_per_run=0.35)
 CHECK = Plan(is_quick=True, repetitions=1, seconds_per_run=0.02, is_check=True)
 
 
