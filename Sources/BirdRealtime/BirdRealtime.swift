@@ -139,7 +139,10 @@ public final class BirdRealtime: Sendable {
     public func bind(
         _ event: String, _ handler: @escaping @Sendable (_ channelName: String, _ data: JSONValue?) -> Void
     ) -> BindingToken {
-        token { (client) throws(Fault) in try client.bind(event) { handler($0.channelName, $0.payload) } }
+        let names = RecordNames()
+        return token { (client) throws(Fault) in
+            try client.bind(event) { handler(names.channel(of: $0), $0.payload) }
+        }
     }
 
     /// Calls the handler for each application event of every channel.
@@ -147,7 +150,10 @@ public final class BirdRealtime: Sendable {
     public func bindGlobal(
         _ handler: @escaping @Sendable (_ channelName: String, _ event: String, _ data: JSONValue?) -> Void
     ) -> BindingToken {
-        token { (client) throws(Fault) in try client.bind(nil) { handler($0.channelName, $0.eventName, $0.payload) } }
+        let names = RecordNames()
+        return token { (client) throws(Fault) in
+            try client.bind(nil) { handler(names.channel(of: $0), names.event(of: $0), $0.payload) }
+        }
     }
 
     /// Removes a handler of this client or of one of its channels. Never waits: at most one call that is already running ends

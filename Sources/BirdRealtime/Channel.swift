@@ -72,7 +72,10 @@ public class Channel: @unchecked Sendable {
         _ handler: @escaping @Sendable (_ event: String, _ data: JSONValue?) -> Void
     ) -> BindingToken {
         guard let core else { return .none }
-        return core.client.token { _ throws(Fault) in try core.bind(nil) { handler($0.eventName, $0.payload) } }
+        let names = RecordNames()
+        return core.client.token { _ throws(Fault) in
+            try core.bind(nil) { handler(names.event(of: $0), $0.payload) }
+        }
     }
 
     /// The channel's application events from now on.

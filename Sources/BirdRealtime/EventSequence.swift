@@ -9,9 +9,9 @@ public struct ChannelEvent: Sendable, Hashable {
     /// nil if the event carries none.
     public let data: JSONValue?
 
-    init(_ record: bird_record) {
-        channelName = record.channelName
-        name = record.eventName
+    init(_ record: bird_record, _ names: RecordNames) {
+        channelName = names.channel(of: record)
+        name = names.event(of: record)
         data = record.payload
     }
 }
@@ -82,9 +82,10 @@ final class EventSource: Sendable {
         self.delivery = delivery
         delivery.add(buffer)
         let end = EndOfEvents(buffer)
+        let names = RecordNames()
         var bindings: [UInt64] = []
         do throws(Fault) {
-            bindings = try bind({ end.buffer.append(ChannelEvent($0)) }, buffer)
+            bindings = try bind({ end.buffer.append(ChannelEvent($0, names)) }, buffer)
         } catch {
             buffer.finish(throwing: RealtimeError(error))
         }

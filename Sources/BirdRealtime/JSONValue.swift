@@ -7,6 +7,9 @@ public import Foundation
 ///     let left = data["left"]?.int
 ///     try room.trigger("client-typing", data: ["on": true])
 public struct JSONValue: Sendable {
+    /// Room that saves most arrays from being moved while they grow.
+    private static let elementsUsual = 8
+
     private let source: JSONText
     /// nil: the whole text.
     private let place: JSONPlace?
@@ -135,6 +138,7 @@ public struct JSONValue: Sendable {
     public var array: [JSONValue]? {
         guard let node, node.kind == .array else { return nil }
         var elements: [JSONValue] = []
+        elements.reserveCapacity(Self.elementsUsual)
         node.forEachElement {
             elements.append(JSONValue($0))
             return true
