@@ -14,31 +14,26 @@ struct Carry: ~Copyable {
 
     deinit { base?.deallocate() }
 
-    mutating func keep(_ bytes: UnsafeRawBufferPointer) {
-        grow(to: bytes.count)
-        if let base, let source = bytes.baseAddress { memmove(base, source, bytes.count) }
+    /// A message that does not fit before the shared buffer has come: this and what follows it is read into memory of its own, where
+    /// nothing has to be moved.
+    var isOwnBuffer: Bool { capacity > Reactor.headroomBytes }
+
+    /// `bytes` may lie in the memory itself. There will be room for `wanted` bytes.
+    mutating func keep(_ bytes: UnsafeRawBufferPointer, wanted: Int = 0) {
+        let old = base
+        let isLarger = max(bytes.count, wanted) > capacity
+        if isLarger { allocate(max(bytes.count, wanted)) }
+        if let base, let source = bytes.baseAddress, source != base { memmove(base, source, bytes.count) }
+        if isLarger { old?.deallocate() }
         count = bytes.count
-        wanted = 0
+        self.wanted = wanted
     }
 
-    /// Makes room for the whole message of `total` bytes, of which `count` are here.
-    mutating func want(_ total: Int) {
-        wanted = total
-        grow(to: total)
-    }
-
-    private mutating func grow(to bytes: Int) {
-        guard bytes > capacity else { return }
-        var total = Self.bytesMin
-        while total < bytes, total < Reactor.headroomBytes { total *= 2 }
-        total = max(total, bytes)
-        let larger = UnsafeMutableRawPointer.allocate(byteCount: total + 64, alignment: 64)
-        if let base {
-            memcpy(larger, base, count)
-            base.deallocate()
-        }
-        base = larger
-        capacity = total
+    private mutating func allocate(_ bytes: Int) {
+        capacity = Self.bytesMin
+        while capacity < bytes, capacity < Reactor.headroomBytes { capacity *= 2 }
+        capacity = max(capacity, bytes)
+        base = .allocate(byteCount: capacity + 64, alignment: 64)
     }
 
     mutating func added(_ bytes: Int) { count += bytes }

@@ -283,11 +283,9 @@ final class Connection: EventSource {
         }
     }
 
-    /// Where the next read goes: behind the beginning of a large message in its own memory, else into the shared buffer.
+    /// Where the next read goes: with large messages behind what is there of one, else into the shared buffer.
     private func readSpace() -> (UnsafeMutableRawPointer, Int) {
-        if let base = carry.base, carry.wanted > Reactor.headroomBytes {
-            return (base + carry.count, carry.wanted - carry.count)
-        }
+        if let base = carry.base, carry.isOwnBuffer { return (base + carry.count, carry.capacity - carry.count) }
         return (reactor.scratch + Reactor.headroomBytes, Reactor.scratchBytes)
     }
 
@@ -297,7 +295,7 @@ final class Connection: EventSource {
         let shared = reactor.scratch + Reactor.headroomBytes
         if space != shared {
             carry.added(count)
-            if carry.count == carry.wanted { consumeCarry() }
+            if carry.count >= carry.wanted { consumeCarry() }
             return
         }
         var start = space
@@ -381,8 +379,7 @@ final class Connection: EventSource {
                 fail(code, reason)
                 return
             case .needsMore(let total):
-                keepRest(bytes, from: offset)
-                if total > Reactor.headroomBytes { carry.want(total) }
+                carry.keep(UnsafeRawBufferPointer(unread), wanted: total)
                 if partialSince == nil { partialSince = reactor.now }
                 return
             }

@@ -123,25 +123,22 @@ final class RecordSink {
             record.pointee.event_id = 0
         }
         record.pointee.event_length = UInt32(truncatingIfNeeded: scanned.event.length)
-        let data = text + scanned.data.offset
-        var length = scanned.data.length
+        var span = scanned.data
         switch scanned.dataKind {
         case .none:
             record.pointee.data = emptyString
             record.pointee.data_kind = UInt32(BIRD_DATA_NONE)
         case .string:
-            if scanned.data.isEscaped {
-                length = JSONString.unescape(UnsafeRawBufferPointer(start: data, count: length), into: data)
-            }
-            data[length] = 0
-            record.pointee.data = UnsafeRawPointer(data).assumingMemoryBound(to: CChar.self)
+            if span.isEscaped { span = JSONString.unescapeInPlace(span, in: base) }
+            text[span.offset &+ span.length] = 0
+            record.pointee.data = UnsafeRawPointer(text + span.offset).assumingMemoryBound(to: CChar.self)
             record.pointee.data_kind = UInt32(BIRD_DATA_STRING)
         case .value:
-            data[length] = 0
-            record.pointee.data = UnsafeRawPointer(data).assumingMemoryBound(to: CChar.self)
+            text[span.offset &+ span.length] = 0
+            record.pointee.data = UnsafeRawPointer(text + span.offset).assumingMemoryBound(to: CChar.self)
             record.pointee.data_kind = UInt32(BIRD_DATA_VALUE)
         }
-        record.pointee.data_length = length
+        record.pointee.data_length = span.length
         handlerDepth += 1
         dispatcher.deliver(record, channel)
         handlerDepth -= 1
@@ -162,14 +159,8 @@ final class RecordSink {
             record.pointee.event_length = UInt32(truncatingIfNeeded: scanned.event.length)
             record.pointee.event_id = name?.pointee.id ?? 0
             guard scanned.dataKind != .none else { return }
-            let source = UnsafeRawBufferPointer(start: base + scanned.data.offset, count: scanned.data.length)
             let target = chunk.reserve(dataBytes)
-            var length = scanned.data.length
-            if scanned.data.isEscaped {
-                length = JSONString.unescape(source, into: target)
-            } else if let start = source.baseAddress {
-                memcpy(target, start, length)
-            }
+            let length = JSONString.unescape(scanned.data, in: base, into: target)
             target[length] = 0
             record.pointee.data = UnsafeRawPointer(target).assumingMemoryBound(to: CChar.self)
             record.pointee.data_length = length

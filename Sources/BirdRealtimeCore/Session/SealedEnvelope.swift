@@ -1,4 +1,3 @@
-import CSodium
 import Glibc
 
 /// The data of an encrypted event, {"nonce": Base64, "ciphertext": Base64} (Bird protocol 21), taken apart where it stands.
@@ -55,8 +54,7 @@ enum SealedEnvelope {
         return memcmp(start + key.offset, name.utf8Start, key.length) == 0
     }
 
-    /// What a string says in standard Base64 with padding, decoded in its own place: libsodium writes a byte when it has read what lies
-    /// there.
+    /// What a string says in Base64, decoded in its own place.
     private static func bytes(
         _ span: Span, in text: UnsafeMutableRawBufferPointer
     ) -> UnsafeBufferPointer<UInt8>? {
@@ -67,10 +65,8 @@ enum SealedEnvelope {
         if span.isEscaped {
             length = JSONString.unescape(UnsafeRawBufferPointer(start: start, count: length), into: start)
         }
-        var count = 0
-        let status = sodium_base642bin(
-            start, length, UnsafeRawPointer(start).assumingMemoryBound(to: CChar.self), length, nil, &count, nil,
-            sodium_base64_VARIANT_ORIGINAL)
-        return status == 0 ? UnsafeBufferPointer(start: start, count: count) : nil
+        return Base64.decode(UnsafeBufferPointer(start: start, count: length), into: start).map {
+            UnsafeBufferPointer(start: start, count: $0)
+        }
     }
 }

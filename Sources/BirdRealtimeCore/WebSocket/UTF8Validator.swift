@@ -49,6 +49,9 @@ package struct UTF8Validator: Sendable {
             let lead = bytes[at]
             if lead < 0x80 {
                 at &+= 1
+                while count &- at >= WideBlock.byteCount, !WideBlock(bytes + at).hasHighBits {
+                    at &+= WideBlock.byteCount
+                }
                 while count &- at >= ByteBlock.byteCount {
                     let highBits = ByteBlock(bytes + at).highBits
                     guard highBits == 0 else {

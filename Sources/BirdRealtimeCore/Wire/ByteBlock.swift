@@ -59,6 +59,21 @@
             VectorBlock(lanes: _mm_or_si128(_mm_or_si128(equals(0x22), equals(0x5C)), controlLanes))
         }
 
+        /// The high bit is set for control characters and for what is not ASCII, which as signed numbers are below the blank.
+        @inline(__always)
+        package var unusualLanes: VectorBlock {
+            VectorBlock(lanes: _mm_cmplt_epi8(lanes, _mm_set1_epi8(0x20)))
+        }
+
+        /// The high bit is set for specials and for what is not ASCII. With one bit turned the quote is where the blank was, and one
+        /// comparison finds it together with the unusual.
+        @inline(__always)
+        package var notPlainASCIILanes: VectorBlock {
+            let turned = _mm_xor_si128(lanes, _mm_set1_epi8(0x02))
+            let isBackslash = _mm_cmpeq_epi8(turned, _mm_set1_epi8(0x5C ^ 0x02))
+            return VectorBlock(lanes: _mm_or_si128(_mm_cmplt_epi8(turned, _mm_set1_epi8(0x21)), isBackslash))
+        }
+
         @inline(__always)
         package var controls: UInt32 {
             Self.bits(controlLanes)
@@ -143,6 +158,14 @@ package struct WordBlock {
     package var specialLanes: WordBlock {
         map { Self.equals($0, 0x22) | Self.equals($0, 0x5C) | Self.controls($0) }
     }
+
+    @inline(__always)
+    package var unusualLanes: WordBlock {
+        map { Self.controls($0) | $0 }
+    }
+
+    @inline(__always)
+    package var notPlainASCIILanes: WordBlock { specialLanes | self }
 
     @inline(__always)
     package var controls: UInt32 {

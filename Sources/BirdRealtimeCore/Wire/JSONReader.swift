@@ -59,11 +59,17 @@ struct JSONReader {
                 return Span(offset: start, length: length, isEscaped: false)
             }
         }
-        let scan = JSONStringScan(bytes, count: count, from: start)
-        guard scan.end >= 0 else { return nil }
-        position = scan.end &+ 1
+        return longString()
+    }
+
+    /// `position` is behind the opening quote.
+    @inline(never)
+    private mutating func longString() -> Span? {
+        let scan = JSONStringScan(bytes, count: count, from: position)
+        guard let span = scan.span else { return nil }
+        position = span.offset &+ span.length &+ 1
         sawNonASCII = sawNonASCII || scan.sawNonASCII
-        return Span(offset: start, length: scan.end &- start, isEscaped: scan.isEscaped)
+        return span
     }
 
     /// Any value, skipped; `depth` containers are open around it.

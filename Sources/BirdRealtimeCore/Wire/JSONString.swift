@@ -1,3 +1,5 @@
+import Glibc
+
 /// Strings as JSON writes them.
 package enum JSONString {
     /// Writes the text of a string that has been validated and returns its length, which is at most that of `source`.
@@ -110,6 +112,42 @@ package enum JSONString {
             }
         }
         return (from, to)
+    }
+
+    /// Writes the text of a validated string and returns its length.
+    package static func unescape(
+        _ span: Span, in message: UnsafeRawPointer, into destination: UnsafeMutablePointer<UInt8>
+    ) -> Int {
+        let (head, tail) = aroundPlain(span)
+        var length = unescape(
+            UnsafeRawBufferPointer(start: message + head.lowerBound, count: head.count), into: destination)
+        memcpy(destination + length, message + head.upperBound, tail.lowerBound &- head.upperBound)
+        length &+= tail.lowerBound &- head.upperBound
+        return length
+            &+ unescape(
+                UnsafeRawBufferPointer(start: message + tail.lowerBound, count: tail.count), into: destination + length)
+    }
+
+    /// The same in place; the text may begin later than the string. The plain stretch stays where it is: what comes before it moves up to
+    /// it, what follows it moves down.
+    package static func unescapeInPlace(_ span: Span, in message: UnsafeMutableRawPointer) -> Span {
+        let (head, tail) = aroundPlain(span)
+        let start = (message + head.lowerBound).assumingMemoryBound(to: UInt8.self)
+        let headLength = unescape(UnsafeRawBufferPointer(start: start, count: head.count), into: start)
+        let offset = head.upperBound &- headLength
+        memmove(message + offset, start, headLength)
+        let end = (message + tail.lowerBound).assumingMemoryBound(to: UInt8.self)
+        let tailLength = unescape(UnsafeRawBufferPointer(start: end, count: tail.count), into: end)
+        return Span(offset: offset, length: tail.lowerBound &+ tailLength &- offset, isEscaped: false)
+    }
+
+    @inline(__always)
+    private static func aroundPlain(_ span: Span) -> (Range<Int>, Range<Int>) {
+        let behind = span.plainOffset &+ span.plainLength
+        return (
+            Range(uncheckedBounds: (span.offset, span.plainOffset)),
+            Range(uncheckedBounds: (behind, span.offset &+ span.length))
+        )
     }
 
     /// The text of a validated string.

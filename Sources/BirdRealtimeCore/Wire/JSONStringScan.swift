@@ -3,9 +3,8 @@
 /// It goes by blocks of 64 bytes, and the work per block does not depend on how many escapes are in it: the usual payload
 /// is JSON inside a string, where every second word has one.
 struct JSONStringScan {
-    /// Index of the closing quote; -1: malformed.
-    private(set) var end = -1
-    private(set) var isEscaped = false
+    /// What stands between the quotes; nil: malformed.
+    private(set) var span: Span?
     private(set) var sawNonASCII = false
 
     /// `start` is behind the opening quote.
@@ -16,32 +15,51 @@ struct JSONStringScan {
         var carry: UInt64 = 0
         // Where a high surrogate has already vouched for the low one.
         var pairedLow = -1
-        while position < count {
-            if carry == 0 {
-                position = skipPlain(bytes, count: count, from: position)
+        var found = Span(offset: start, length: 0, isEscaped: true)
+        // As if the string began behind an escape.
+        var lastEscape = start &- 2
+        while true {
+            if carry == 0 { position = skipPlain(bytes, count: count, from: position) }
+            guard position < count else { return }
+            // The last block ends with the bytes; what it repeats is shifted out.
+            let at = count >= width ? min(position, count &- width) : 0
+            let block = count >= width ? WideBlock(bytes + at) : WideBlock(short: bytes, count: count)
+            let shift = UInt64(truncatingIfNeeded: position &- at)
+            let quotes = block.mask(of: UInt8(ascii: "\"")) &>> shift
+            let backslashes = block.mask(of: UInt8(ascii: "\\")) &>> shift
+            let escapes = Escapes(backslashes: backslashes, carry: &carry, width: width)
+            var stops = quotes & ~escapes.escaped
+            var high: UInt64 = 0
+            if block.hasUnusual {
+                stops |= block.controls &>> shift
+                high = block.highBits &>> shift
             }
-            let isWhole = count &- position >= width
-            let masks =
-                isWhole ? Masks(WideBlock(bytes + position)) : Masks(endOf: bytes, count: count, from: position)
-            let escapes = Escapes(backslashes: masks.backslashes, carry: &carry, width: width)
-            let stops = (masks.quotes & ~escapes.escaped) | masks.controls
             // Everything when there is no stop.
             let below = (stops &- 1) & ~stops
-            sawNonASCII = sawNonASCII || masks.high & below != 0
-            isEscaped = isEscaped || escapes.starts & below != 0
-            var toCheck = escapes.escaped & below & ~(masks.quotes | masks.backslashes)
+            if high & below != 0 { sawNonASCII = true }
+            let starts = escapes.starts & below
+            if starts != 0 {
+                let first = position &+ starts.trailingZeroBitCount
+                if first &- lastEscape > width {
+                    found.takePlain(from: Self.end(ofEscape: lastEscape, bytes), to: first)
+                }
+                lastEscape = position &+ (63 &- starts.leadingZeroBitCount)
+            }
+            var toCheck = escapes.escaped & below & ~(quotes | backslashes)
             while toCheck != 0 {
                 let escape = position &+ toCheck.trailingZeroBitCount
                 toCheck &= toCheck &- 1
                 guard Self.isWellFormed(bytes, count: count, escape: escape, pairedLow: &pairedLow) else { return }
             }
             if stops != 0 {
-                let stop = position &+ stops.trailingZeroBitCount
-                guard bytes[stop] == UInt8(ascii: "\"") else { return }
-                end = stop
+                let end = position &+ stops.trailingZeroBitCount
+                guard bytes[end] == UInt8(ascii: "\"") else { return }
+                found.takePlain(from: Self.end(ofEscape: lastEscape, bytes), to: end)
+                found.length = end &- start
+                span = found
                 return
             }
-            position &+= width
+            position = at &+ width
         }
     }
 
@@ -51,60 +69,19 @@ struct JSONStringScan {
         var position = start
         while count &- position >= WideBlock.byteCount {
             let block = WideBlock(bytes + position)
-            guard !block.hasSpecials else { return position }
-            sawNonASCII = sawNonASCII || block.hasHighBits
+            if !block.isPlainASCII {
+                guard block.hasHighBits, !block.hasSpecials else { return position }
+                sawNonASCII = true
+            }
             position &+= WideBlock.byteCount
         }
         return position
     }
 
-    /// What matters in a string, for 64 bytes.
-    private struct Masks {
-        var quotes: UInt64
-        var backslashes: UInt64
-        var controls: UInt64
-        var high: UInt64
-
-        @inline(__always)
-        init(_ block: WideBlock) {
-            quotes = block.mask(of: UInt8(ascii: "\""))
-            backslashes = block.mask(of: UInt8(ascii: "\\"))
-            controls = block.controls
-            high = block.highBits
-        }
-
-        /// For the last bytes, fewer than a block.
-        @inline(__always)
-        init(endOf bytes: UnsafePointer<UInt8>, count: Int, from position: Int) {
-            let width = WideBlock.byteCount
-            let rest = count &- position
-            if count >= width {
-                // Read the block that ends with them and shift out what comes before.
-                self.init(WideBlock(bytes + (count &- width)))
-                let shift = UInt64(truncatingIfNeeded: width &- rest)
-                quotes >>= shift
-                backslashes >>= shift
-                controls >>= shift
-                high >>= shift
-            } else {
-                self.init(bytewise: bytes + position, count: rest)
-            }
-        }
-
-        /// For texts shorter than a block.
-        @inline(never)
-        private init(bytewise bytes: UnsafePointer<UInt8>, count: Int) {
-            (quotes, backslashes, controls, high) = (0, 0, 0, 0)
-            var bit: UInt64 = 1
-            for index in 0..<count {
-                let byte = bytes[index]
-                if byte == UInt8(ascii: "\"") { quotes |= bit }
-                if byte == UInt8(ascii: "\\") { backslashes |= bit }
-                if byte < 0x20 { controls |= bit }
-                if byte >= 0x80 { high |= bit }
-                bit &<<= 1
-            }
-        }
+    /// Of one that begins at `start`.
+    @inline(__always)
+    private static func end(ofEscape start: Int, _ bytes: UnsafePointer<UInt8>) -> Int {
+        start &+ (bytes[start &+ 1] == UInt8(ascii: "u") ? 6 : 2)
     }
 
     /// `escape` is the character behind the backslash; quotes and backslashes do not come here.

@@ -35,13 +35,13 @@ struct MessageTemplate: ~Copyable {
             memcmp(head, base, length) == 0
         else { return nil }
         let text = base.assumingMemoryBound(to: UInt8.self)
-        let data = JSONStringScan(text, count: bytes.count, from: length)
+        let scan = JSONStringScan(text, count: bytes.count, from: length)
         // What is not ASCII has to be checked, as the scanner does.
-        guard data.end == bytes.count &- 2, text[bytes.count &- 1] == UInt8(ascii: "}"), !data.sawNonASCII else {
-            return nil
-        }
+        guard let data = scan.span, data.offset &+ data.length == bytes.count &- 2,
+            text[bytes.count &- 1] == UInt8(ascii: "}"), !scan.sawNonASCII
+        else { return nil }
         var message = scanned
-        message.data = Span(offset: length, length: data.end &- length, isEscaped: data.isEscaped)
+        message.data = data
         return message
     }
 }

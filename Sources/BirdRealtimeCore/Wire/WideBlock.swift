@@ -14,6 +14,34 @@ struct WideBlock {
         )
     }
 
+    /// Fewer bytes, and blanks behind them.
+    @inline(never)
+    init(short pointer: UnsafePointer<UInt8>, count: Int) {
+        let blank = UInt64(0x2020_2020_2020_2020)
+        var text = (blank, blank, blank, blank, blank, blank, blank, blank)
+        self = withUnsafeMutablePointer(to: &text) { text in
+            let copy = UnsafeMutableRawPointer(text).assumingMemoryBound(to: UInt8.self)
+            copy.update(from: pointer, count: count)
+            return WideBlock(copy)
+        }
+    }
+
+    /// No quote, backslash or control character, and nothing but ASCII.
+    @inline(__always)
+    var isPlainASCII: Bool {
+        let first = blocks.0.notPlainASCIILanes | blocks.1.notPlainASCIILanes
+        let second = blocks.2.notPlainASCIILanes | blocks.3.notPlainASCIILanes
+        return (first | second).highBits == 0
+    }
+
+    /// Control characters, or what is not ASCII.
+    @inline(__always)
+    var hasUnusual: Bool {
+        let first = blocks.0.unusualLanes | blocks.1.unusualLanes
+        let second = blocks.2.unusualLanes | blocks.3.unusualLanes
+        return (first | second).highBits != 0
+    }
+
     @inline(__always)
     var hasSpecials: Bool {
         let first = blocks.0.specialLanes | blocks.1.specialLanes

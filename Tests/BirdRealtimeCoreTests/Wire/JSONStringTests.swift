@@ -2,7 +2,7 @@ import BirdRealtimeCore
 import Testing
 
 @Suite struct JSONStringTests {
-    /// The text of a quoted string by all three ways; they must agree.
+    /// The text of a quoted string by all ways; they must agree.
     private func unescaped(_ quoted: String) -> [UInt8] {
         let source = Array(quoted.utf8.dropFirst().dropLast())
         let inPlace = withGuarded(source) { buffer -> [UInt8] in
@@ -24,7 +24,29 @@ import Testing
         }
         #expect(inPlace == copied, "\(quoted)")
         #expect(copied == Array(decoded.utf8), "\(quoted)")
+        let found = unescapedWhereFound(quoted)
+        #expect(found.inPlace == copied && found.copied == copied, "\(quoted)")
         return copied
+    }
+
+    /// The same in a message, with what the scan has noticed.
+    private func unescapedWhereFound(_ quoted: String) -> (inPlace: [UInt8], copied: [UInt8]) {
+        let message = Array("{\"event\":\(quoted)}".utf8)
+        return withGuarded(message) { buffer -> ([UInt8], [UInt8]) in
+            guard let base = buffer.baseAddress,
+                case .message(let scanned) = MessageScanner.scan(UnsafeRawBufferPointer(buffer), isValidUTF8: false)
+            else { return ([], []) }
+            let copied = withGuarded([UInt8](repeating: 0xEE, count: scanned.event.length)) { output -> [UInt8] in
+                guard let target = output.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
+                let length = JSONString.unescape(scanned.event, in: base, into: target)
+                return Array(output[..<length])
+            }
+            let text = JSONString.unescapeInPlace(scanned.event, in: base)
+            // Nothing but the string has changed.
+            #expect(buffer.prefix(10).elementsEqual(message.prefix(10)))
+            #expect(buffer.suffix(2).elementsEqual(message.suffix(2)))
+            return (Array(text.bytes(in: UnsafeRawBufferPointer(buffer))), copied)
+        }
     }
 
     /// What the slow reader makes of the same string.
@@ -87,6 +109,25 @@ import Testing
                     Issue.record("pattern \(pattern) behind \(lead)")
                     return
                 }
+            }
+        }
+    }
+
+    /// Stretches without escapes that are longer than a block, before, between and behind all kinds of escapes.
+    @Test func longPlainStretches() {
+        var generator = SeededGenerator(seed: 64)
+        let escapes = [#"\""#, #"\\"#, #"\n"#, #"\u00e9"#, #"\ud83d\ude00"#, "", "é", #"\"\""#]
+        for _ in 0..<2_000 {
+            var quoted = "\""
+            for _ in 0..<Int.random(in: 1...5, using: &generator) {
+                quoted += String(repeating: "u", count: Int.random(in: 0...3, using: &generator) * 67)
+                quoted += String(repeating: "x", count: Int.random(in: 0...130, using: &generator))
+                quoted += escapes.randomElement(using: &generator) ?? ""
+            }
+            quoted += "\""
+            guard unescaped(quoted) == reference(quoted) else {
+                Issue.record("\(quoted)")
+                return
             }
         }
     }
