@@ -27,7 +27,7 @@ BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer
 BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
-.PHONY: all help setup library programs demo test lint format bench simulate scale debian13 abi install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench simulate scale debian13 abi autobahn install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -74,6 +74,9 @@ bench: programs ## measure against other clients and the limits of this machine;
 
 simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated eight minutes for ten clients each
 	@SEEDS=$(or $(SEEDS),1000) swift test --quiet --disable-xctest --jobs 2 --filter SimulationTests
+
+autobahn: setup ## try the WebSocket layer against the Autobahn test suite, which needs PYTHON27=, a Python 2.7 with pip
+	@PYTHON27="$(PYTHON27)" $(VENV)/python scripts/autobahn
 
 scale: programs ## measure ten thousand clients in one process, with restarts of their servers; about three minutes
 	@$(VENV)/python Tests/integration/scale.py

@@ -42,6 +42,9 @@ let package = Package(
         .executableTarget(
             name: "swift-bench", dependencies: ["BirdRealtime"], path: "Benchmarks/client_swift",
             swiftSettings: strict),
+        // Driven by scripts/autobahn.
+        .executableTarget(
+            name: "autobahn-client", dependencies: ["BirdRealtimeCore"], path: "Tests/Autobahn", swiftSettings: strict),
         .testTarget(name: "BirdRealtimeTests", dependencies: ["BirdRealtime"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
