@@ -45,7 +45,8 @@ let package = Package(
         // Driven by scripts/autobahn.
         .executableTarget(
             name: "autobahn-client", dependencies: ["BirdRealtimeCore"], path: "Tests/Autobahn", swiftSettings: strict),
-        .testTarget(name: "BirdRealtimeTests", dependencies: ["BirdRealtime"], swiftSettings: strict),
+        .testTarget(
+            name: "BirdRealtimeTests", dependencies: ["BirdRealtime", "CBirdRealtimeABI"], swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )
