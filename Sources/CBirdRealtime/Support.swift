@@ -66,10 +66,10 @@ func optionalText(
     _ pointer: UnsafePointer<CChar>?, _ argument: String, malformed status: Int32 = BIRD_ERR_ARGUMENT
 ) throws(Fault) -> String? {
     guard let bytes = try optionalBytes(pointer, argument, malformed: status) else { return nil }
-    guard let text = String(validating: bytes, as: UTF8.self) else {
+    guard UTF8Validator.isValid(bytes) else {
         throw Fault(status, .argument, field: argument, "Argument \(argument) is not valid UTF-8.")
     }
-    return text
+    return String(decoding: bytes, as: UTF8.self)
 }
 
 /// The bytes before the NUL.

@@ -99,19 +99,40 @@ int birdlinux_source_address(int fd, uint8_t bytes[16]) {
     }
 }
 
+enum { THREAD_NAME_BYTES_MAX = 16 };
+
+struct thread_start {
+    char name[THREAD_NAME_BYTES_MAX];
+    void *(*body)(void *);
+    void *argument;
+};
+
+/* A thread names itself with one system call; another one would have to open a file of /proc. */
+static void *run_thread(void *argument) {
+    const struct thread_start start = *(struct thread_start *)argument;
+    free(argument);
+    pthread_setname_np(pthread_self(), start.name);
+    return start.body(start.argument);
+}
+
 int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), void *argument) {
+    struct thread_start *start = malloc(sizeof *start);
+    if (start == NULL) {
+        return ENOMEM;
+    }
+    *start = (struct thread_start){.body = body, .argument = argument};
+    snprintf(start->name, sizeof start->name, "%s", name);
     sigset_t all, before;
     sigfillset(&all);
     /* The thread inherits the mask: the host's handlers must never run on it. */
     int error = pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (error != 0) {
-        return error;
-    }
-    error = pthread_create(thread, NULL, body, argument);
     if (error == 0) {
-        pthread_setname_np(*thread, name);
+        error = pthread_create(thread, NULL, run_thread, start);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        free(start);
+    }
     return error;
 }
 

@@ -21,6 +21,10 @@ from typing import Any
 from paths import PROGRAMS
 
 KIB = 1024
+# What the clients may take, each, and the process once: used code, stacks, and what a burst leaves with the allocator.
+PLAIN_BYTES_MAX = 9 * KIB
+TLS_BYTES_MAX = 96 * KIB
+PROCESS_BYTES_MAX = 16 * KIB * KIB
 # How often a run may be called wrong whose delays follow the formula.
 FALSE_ALARM = 1e-9
 
@@ -95,6 +99,8 @@ def faults(run: Run, found: Any) -> list[str]:
     expect(found["threads"] == threads, f"{found['threads']} threads, not {threads}")
     # One socket each, and what libcurl keeps for each 64 connects at a time.
     expect(found["files"] < 1.1, f"{found['files']} open files for each client")
+    bytes_max = (TLS_BYTES_MAX if run.is_tls else PLAIN_BYTES_MAX) + PROCESS_BYTES_MAX / run.clients
+    expect(found["idle_bytes"] < bytes_max, f"{found['idle_bytes']} bytes for each client, over {bytes_max:.0f}")
     # A timer that was set for the handshakes may still come, once.
     wakeups = found["idle_wakeups"] - found["pings"] * 4
     expect(wakeups <= 2, f"{found['idle_wakeups']} wake-ups and {found['pings']} pings in {run.idle_ms} ms of silence")

@@ -16,7 +16,7 @@ extension Client {
         writer.member("connection", object: connectionDump(diary))
         writer.member("changes", array: diary.changes.map(Self.dump))
         writer.member("errors", array: diary.mistakes.map(Self.dump))
-        let channels = lock.withLock { Array(registeredChannelsLocked) }.sorted { $0.name < $1.name }
+        let channels = lock.withLock { registeredChannelsLocked }.sorted { $0.name < $1.name }
         writer.member("channels", array: channels.prefix(Self.dumpedChannelsMax).map(Self.dump))
         writer.member("channels_left_out", max(0, channels.count - Self.dumpedChannelsMax))
         writer.member("statistics", object: statisticsDump)

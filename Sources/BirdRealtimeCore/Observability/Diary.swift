@@ -1,5 +1,5 @@
 /// What happened to a client lately, for its dump. Written on the reactor thread, read by any.
-/// `@unchecked Sendable`: guarded by `monitor`.
+/// `@unchecked Sendable`: guarded by `lock`.
 final class Diary: @unchecked Sendable {
     struct Change {
         var timeMs: Int64
@@ -29,14 +29,19 @@ final class Diary: @unchecked Sendable {
         var attemptAtMs: Int64?
     }
 
-    private let monitor = Monitor()
+    private let lock: Monitor
     private var current = Contents()
 
-    var contents: Contents { monitor.withLock { current } }
+    /// `lock`: that of the client.
+    init(_ lock: Monitor) {
+        self.lock = lock
+    }
+
+    var contents: Contents { lock.withLock { current } }
 
     func note(_ change: StateChange) {
         let now = System.wallClockMs()
-        monitor.withLock {
+        lock.withLock {
             if change.current != .connected { current.way = nil }
             current.attemptAtMs = change.delayMs < 0 ? nil : now + change.delayMs
             // A plan that is put off is no change.
@@ -48,7 +53,7 @@ final class Diary: @unchecked Sendable {
 
     func note(_ fault: Fault) {
         let now = System.wallClockMs()
-        monitor.withLock {
+        lock.withLock {
             current.mistakes.append(Mistake(timeMs: now, fault: fault))
             if current.mistakes.count > Self.mistakesMax { current.mistakes.removeFirst() }
         }
@@ -56,6 +61,6 @@ final class Diary: @unchecked Sendable {
 
     func connected(to peer: String) {
         let way = Way(peer: peer, connectedAtMs: System.wallClockMs())
-        monitor.withLock { current.way = way }
+        lock.withLock { current.way = way }
     }
 }

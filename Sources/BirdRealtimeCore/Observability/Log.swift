@@ -3,7 +3,7 @@ import CLinux
 import Synchronization
 
 /// The log of one client, from any thread. Not with a lock held: the program's handler is called here.
-/// `@unchecked Sendable`: immutable, atomic or guarded by `monitor`.
+/// `@unchecked Sendable`: immutable, atomic or guarded by `lock`.
 package final class Log: @unchecked Sendable {
     /// Entries that wait to become records.
     private static let recordsMax = 1_024
@@ -19,7 +19,7 @@ package final class Log: @unchecked Sendable {
     /// Set once, before use.
     weak var client: Client?
 
-    private let monitor = Monitor()
+    private let lock: Monitor
     // Guarded.
     private var options: LogOptions
     private var file: RollingFile?
@@ -29,8 +29,9 @@ package final class Log: @unchecked Sendable {
     /// There are entries that the driver makes records of.
     let hasRecords = Atomic<Bool>(false)
 
-    /// A fault names the option.
-    init(_ options: ClientOptions) throws(Fault) {
+    /// `lock`: that of the client. A fault names the option.
+    init(_ options: ClientOptions, _ lock: Monitor) throws(Fault) {
+        self.lock = lock
         self.options = options.log
         tag = options.tag
         wantsRecords = options.log.handler == nil && options.records & (1 << UInt64(BIRD_RECORD_LOG)) != 0
@@ -56,15 +57,13 @@ package final class Log: @unchecked Sendable {
     @inline(__always)
     private static func bits(_ areas: UInt64, _ level: Int32) -> UInt64 { areas &<< (UInt64(level - 1) &* 16) }
 
-    /// On a client that lives: levels and areas. Handler and file stay.
-    package func change(to changed: LogOptions) {
-        monitor.withLock {
-            options.level = changed.level
-            options.areas = changed.areas
-            options.console = changed.console
-            options.fileLevel = changed.fileLevel
-            wanted.store(Self.mask(options, hasFile: file != nil, wantsRecords), ordering: .relaxed)
-        }
+    /// On a client that lives, its lock held: levels and areas. Handler and file stay.
+    func change(to changed: LogOptions) {
+        options.level = changed.level
+        options.areas = changed.areas
+        options.console = changed.console
+        options.fileLevel = changed.fileLevel
+        wanted.store(Self.mask(options, hasFile: file != nil, wantsRecords), ordering: .relaxed)
     }
 
     /// Some sink wants entries of this kind.
@@ -101,7 +100,7 @@ package final class Log: @unchecked Sendable {
     private func send(_ entry: LogEntry, besides: LogSink? = nil) {
         // A child tells nothing of its parent's clients.
         guard process == HostProcess.generation, !LogHandler.isRunning else { return }
-        let (options, file) = monitor.withLock { (isOver ? LogOptions() : self.options, self.file) }
+        let (options, file) = lock.withLock { (isOver ? LogOptions() : self.options, self.file) }
         var sinks: [LogSink] = []
         if entry.level <= options.console { sinks.append(ConsoleSink.shared) }
         if let file, entry.level <= options.fileLevel { sinks.append(file) }
@@ -118,7 +117,7 @@ package final class Log: @unchecked Sendable {
             handler.call(entry)
             birdlinux_log_depth_add(-1)
         } else if wantsRecords {
-            let isFirst = monitor.withLock { () -> Bool in
+            let isFirst = lock.withLock { () -> Bool in
                 guard records.count < Self.recordsMax else {
                     countDropped()
                     return false
@@ -132,7 +131,7 @@ package final class Log: @unchecked Sendable {
 
     /// From the driver.
     func takeRecords() -> [LogEntry] {
-        monitor.withLock {
+        lock.withLock {
             hasRecords.store(false, ordering: .relaxed)
             defer { records = [] }
             return records
@@ -158,7 +157,7 @@ package final class Log: @unchecked Sendable {
 
     /// The end of the client: what it has logged is written, and its handler is not called any more.
     func end() {
-        let (file, handler) = monitor.withLock { () -> (RollingFile?, LogHandler?) in
+        let (file, handler) = lock.withLock { () -> (RollingFile?, LogHandler?) in
             defer { (isOver, self.file, options.handler, records) = (true, nil, nil, []) }
             return (self.file, options.handler)
         }

@@ -12,7 +12,7 @@ final class BindingBook {
     private let hot: UnsafeMutablePointer<ClientHot>
     private let dialect: Dialect
     /// Where a binding is; those of `scope` are not in it.
-    private var channels: [UInt64: Channel] = [:]
+    private var channels = FewOrMany<UInt64, Channel>()
     private var lastNumber: UInt64 = 0
     private var retired: [Binding] = []
     /// As far as it has been delivered.
@@ -117,7 +117,7 @@ final class BindingBook {
         return all
     }
 
-    func forgetChannels() { channels = [:] }
+    func forgetChannels() { channels = FewOrMany() }
 
     /// 0: nobody has interned the name.
     func eventID(of name: UnsafeRawBufferPointer) -> UInt32 {

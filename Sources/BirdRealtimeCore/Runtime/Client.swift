@@ -16,6 +16,8 @@ package final class Client: @unchecked Sendable {
     let route: Route
     let authEndpoint: HTTPEndpoint?
     let memberAuthEndpoint: HTTPEndpoint?
+    /// TLS and POSTs are libcurl's; a plaintext socket is not.
+    private let needsLibcurl: Bool
     let lock = Monitor()
     package var handle: UInt { hot.pointee.handle }
     /// nil: LOOP.
@@ -23,16 +25,19 @@ package final class Client: @unchecked Sendable {
     private var pool: DeliveryPool.Membership?
 
     // Guarded by `lock`.
-    private var channels: [String: Channel] = [:]
+    private var channels = FewOrMany<String, Channel>()
     private var commands: [DriverCommand] = []
     private var reactor: Reactor?
     private var deliveryThread: pthread_t?
     private var finishesAfterDelivery = false
     private var finishesOnReactor = false
     private var isFinished = false
+    /// From the first use on, until the client has finished.
+    private var knownMemberChannel: Channel?
     private var connectionIDText = ""
     private var memberIDText = ""
-    private var changedOptions: ClientOptions
+    /// nil: they are as they were.
+    private var changedOptions: ChangedOptions?
     /// Why no connection will come by itself, unless the program wants none.
     private var ending: Fault?
     let book: BindingBook
@@ -53,13 +58,11 @@ package final class Client: @unchecked Sendable {
     let outboundBytes = Atomic<Int>(0)
     let counters = Counters()
     package let log: Log
-    let diary = Diary()
+    let diary: Diary
     /// What waits in `queue`, whose monitor guards it.
     let lane = RecordLane()
 
     let hot: UnsafeMutablePointer<ClientHot>
-    /// Gone when the client has finished.
-    private(set) var memberChannel: Channel?
     let dispatcher: Dispatcher
 
     package init(_ options: ClientOptions) throws(Fault) {
@@ -67,18 +70,20 @@ package final class Client: @unchecked Sendable {
             region: options.region, wsHost: options.wsHost, allowInsecure: options.allowInsecure,
             appKey: options.appKey, version: Library.version, dialect: options.dialect)
         var options = options
-        options.trust = try TrustSettings(options)
+        let needsLibcurl = edge.usesTLS || options.authEndpoint != nil || options.memberAuthEndpoint != nil
+        let trust = try TrustSettings(options, isUsed: needsLibcurl)
+        self.needsLibcurl = needsLibcurl
         route = try Route(
             host: edge.host, port: edge.port, isSecure: edge.usesTLS, address: options.address,
             verified: ((edge.usesTLS ? options.tlsVerifyName?.host : nil) ?? edge.host, "tls_verify_name"),
-            purpose: "connection to \(edge.host):\(edge.port)", options: options)
+            trust: trust, proxy: options.proxy)
         options.session.hasChannelAuthorizer = options.asksAuthorizer || options.authEndpoint != nil
         options.session.hasMemberAuthorizer = options.asksMemberAuthorizer || options.memberAuthEndpoint != nil
         authEndpoint = try options.authEndpoint.map { (text) throws(Fault) in
-            try HTTPEndpoint(text, option: "auth_endpoint", options)
+            try HTTPEndpoint(text, option: "auth_endpoint", options, trust)
         }
         memberAuthEndpoint = try options.memberAuthEndpoint.map { (text) throws(Fault) in
-            try HTTPEndpoint(text, option: "member_auth_endpoint", options)
+            try HTTPEndpoint(text, option: "member_auth_endpoint", options, trust)
         }
         if options.delivery == .queue, options.queue == nil {
             throw Fault(
@@ -91,11 +96,11 @@ package final class Client: @unchecked Sendable {
                 "Option records leaves out request records, by which an authorizer, header provider or may_reconnect is asked."
             )
         }
-        log = try Log(options)
+        log = try Log(options, lock)
         // The handler ends with the client, which may be held longer than that.
         options.log.handler = nil
         self.options = options
-        changedOptions = options
+        diary = Diary(lock)
         switch options.delivery {
         case .queue: queue = options.queue
         case .thread:
@@ -115,8 +120,6 @@ package final class Client: @unchecked Sendable {
         book = BindingBook(hot, options.dialect)
         hot.initialize(to: ClientHot(options, scope: book.scope.state))
         dispatcher = Dispatcher(hot)
-        memberChannel = Channel(client: self, name: ChannelName.memberPrefix, isMemberChannel: true)
-        memberChannel?.addReference()
         dispatcher.client = self
         log.client = self
         pool?.client = self
@@ -137,7 +140,7 @@ package final class Client: @unchecked Sendable {
     package var connectionID: String { lock.withLock { connectionIDText } }
     package var memberID: String { lock.withLock { memberIDText } }
     /// With what `set` has changed.
-    package var currentOptions: ClientOptions { lock.withLock { changedOptions } }
+    package var currentOptions: ClientOptions { lock.withLock { changedOptions?.value ?? options } }
 
     /// The end has begun: nothing more is delivered.
     @inline(__always)
@@ -159,7 +162,7 @@ package final class Client: @unchecked Sendable {
     func mirror(memberID: String?) { lock.withLock { memberIDText = memberID ?? "" } }
 
     /// Lock held.
-    var registeredChannelsLocked: Dictionary<String, Channel>.Values { channels.values }
+    var registeredChannelsLocked: [Channel] { channels.values }
 
     // MARK: Calls of the program
 
@@ -212,12 +215,13 @@ package final class Client: @unchecked Sendable {
         }
         try requireRoom()
         try lock.withLock { () throws(Fault) in
-            var changed = changedOptions
+            let current = changedOptions?.value ?? options
+            var changed = current
             try set(&changed)
-            if changed.session != changedOptions.session {
+            if changed.session != current.session {
                 try postLocked(.input(.configure(changed.session)))
             }
-            changedOptions = changed
+            changedOptions = ChangedOptions(changed)
             log.change(to: changed.log)
         }
     }
@@ -311,14 +315,26 @@ package final class Client: @unchecked Sendable {
     }
 
     package func memberChannelReference() throws(Fault) -> Channel {
-        let channel: Channel? = lock.withLock {
-            guard !isClosed else { return nil }
-            memberChannel?.addReference()
-            return memberChannel
+        try lock.withLock { () throws(Fault) -> Channel in
+            guard !isClosed, !isFinished else { throw Self.closedFault }
+            memberChannelLocked.addReference()
+            return memberChannelLocked
         }
-        guard let channel else { throw Self.closedFault }
+    }
+
+    /// For the driver.
+    var memberChannel: Channel { lock.withLock { memberChannelLocked } }
+
+    private var memberChannelLocked: Channel {
+        if let knownMemberChannel { return knownMemberChannel }
+        let channel = Channel(client: self, name: ChannelName.memberPrefix, isMemberChannel: true)
+        // The client's own, until it finishes.
+        channel.addReference()
+        knownMemberChannel = channel
         return channel
     }
+
+    private var heldChannelsLocked: [Channel] { channels.values + (knownMemberChannel.map { [$0] } ?? []) }
 
     func queueClientEvent(_ channel: Channel, _ event: String, _ data: [UInt8]?) throws(Fault) {
         let bytes = event.utf8.count + Int(channel.hot.pointee.nameLength) + (data?.count ?? 0) + 64
@@ -446,6 +462,7 @@ package final class Client: @unchecked Sendable {
     }
 
     private func acquireReactor() throws(Fault) -> Reactor {
+        if needsLibcurl { try Shared.startLibcurl() }
         if let loop = options.loop { return loop.reactor }
         return try Shared.acquireReactor()
     }
@@ -568,23 +585,23 @@ package final class Client: @unchecked Sendable {
 
     /// Nothing of the client runs any more: destructors, references, threads.
     func finish() {
-        let (bindings, held): ([Binding], [Channel]) = lock.withLock {
-            guard !isFinished else { return ([], []) }
+        let left: (bindings: [Binding], channels: [Channel], member: Channel?)? = lock.withLock {
+            guard !isFinished else { return nil }
             isFinished = true
-            let held = Array(channels.values) + [memberChannel].compactMap { $0 }
-            channels = [:]
+            let held = heldChannelsLocked
+            channels = FewOrMany()
             commands = []
-            return (book.takeAll(of: held), held)
+            return (book.takeAll(of: held), held, knownMemberChannel)
         }
-        guard !held.isEmpty else { return }
-        for binding in bindings { binding.runDestructor() }
-        memberChannel?.release()
-        for channel in held where lock.withLock({ !channel.isReferenced }) {
+        guard let left else { return }
+        for binding in left.bindings { binding.runDestructor() }
+        left.member?.release()
+        for channel in left.channels where lock.withLock({ !channel.isReferenced }) {
             Handles.release(channel.handle, .channel)
         }
         queue?.detach(self)
         pool?.leave()
-        lock.withLock { memberChannel = nil }
+        lock.withLock { knownMemberChannel = nil }
         log.end()
         leaveReactor()
         options.loop?.detachClient()
@@ -593,12 +610,21 @@ package final class Client: @unchecked Sendable {
     /// In a forked child, with the lock held: the channels, which the client no longer keeps.
     func takeChannelsInherited() -> [Channel] {
         defer {
-            channels = [:]
-            memberChannel = nil
+            channels = FewOrMany()
+            knownMemberChannel = nil
             commands = []
             book.forgetChannels()
         }
-        return Array(channels.values) + (memberChannel.map { [$0] } ?? [])
+        return heldChannelsLocked
+    }
+}
+
+/// Few clients have them: in an object of their own they cost the others nothing.
+private final class ChangedOptions: Sendable {
+    let value: ClientOptions
+
+    init(_ value: ClientOptions) {
+        self.value = value
     }
 }
 

@@ -34,10 +34,8 @@ package struct ClientOptions: Sendable {
     package var clientKeyFile: String?
     var tlsMinVersion = TLSVersion.v1_2
     /// A name, or an address without brackets.
-    var tlsVerifyName: Authority?
-    /// Made from the options above when a client is.
-    var trust = TrustSettings()
-    var proxy: ProxyChoice?
+    @Rare var tlsVerifyName: Authority?
+    @Rare var proxy: ProxyChoice?
     package var dialect = Dialect.bird
     package var session = SessionConfiguration()
     package var messageTimeoutMs: Int64 = 60_000
@@ -54,8 +52,8 @@ package struct ClientOptions: Sendable {
     package var loop: HostLoop?
     package var tag: UInt64 = 0
     package var log = LogOptions()
-    /// What was set, by key: for the dump.
-    var given: [String: String] = [:]
+    /// What was set: for the dump.
+    var given: [(key: String, text: String)] = []
 
     /// The program is asked by request records.
     var needsRequests: Bool { asksAuthorizer || asksMemberAuthorizer || asksForHeaders || session.asksBeforeReconnect }
@@ -82,7 +80,8 @@ extension ClientOptions {
     ) throws(Fault) {
         var changed = self
         try body(Option.named(key), &changed)
-        changed.given[key] = text
+        changed.given.removeAll { $0.key == key }
+        changed.given.append((key, text))
         self = changed
     }
 

@@ -392,12 +392,12 @@ final class Connection: EventSource {
     }
 
     private func pong(_ payload: UnsafeRawBufferPointer) {
-        outbound.append(opcode: .pong, Array(payload), maskKey: Randomness.next())
+        outbound.append(opcode: .pong, Array(payload), maskKey: reactor.random.maskKey())
     }
 
     /// RFC 6455 5.5.1: answer a close with a close, then let the server close the stream.
     private func closedByPeer(_ code: UInt16, _ reason: String) {
-        outbound.appendClose(code: code == 1005 ? nil : code, reason: "", maskKey: Randomness.next())
+        outbound.appendClose(code: code == 1005 ? nil : code, reason: "", maskKey: reactor.random.maskKey())
         phase = .closing
         writeLast()
         lingerUntilClosed()
@@ -405,7 +405,7 @@ final class Connection: EventSource {
     }
 
     private func fail(_ code: UInt16, _ reason: String) {
-        outbound.appendClose(code: code, reason: reason, maskKey: Randomness.next())
+        outbound.appendClose(code: code, reason: reason, maskKey: reactor.random.maskKey())
         phase = .closing
         writeLast()
         lingerUntilClosed()

@@ -58,7 +58,7 @@ extension Atomic<UInt64> {
 
 extension Client {
     package var statistics: bird_statistics {
-        let channels = lock.withLock { Array(registeredChannelsLocked) }
+        let channels = lock.withLock { registeredChannelsLocked }
         return bird_statistics(
             struct_size: UInt32(MemoryLayout<bird_statistics>.size), reserved: 0,
             bytes_received: counters.bytesReceived.load(ordering: .relaxed),

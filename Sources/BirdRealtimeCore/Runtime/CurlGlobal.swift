@@ -12,8 +12,9 @@ enum CurlGlobal {
         String(cString: birdcurl_tls_library()).mentions($0)
     }
 
-    /// Once, before the first connection. The exit handler comes after curl_global_init, so that it runs before the TLS library frees its
-    /// state: a thread inside TLS at that moment would crash the process.
+    /// Once, before the first connection that takes it: the TLS library takes longer to start than all the rest, and a megabyte. The exit
+    /// handler comes once more after curl_global_init, so that it runs before the TLS library frees its state: a thread inside TLS at that
+    /// moment would crash the process.
     static func start() throws(Fault) {
         guard !hasStarted else { return }
         guard curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK else {

@@ -13,10 +13,10 @@ final class Driver {
     /// The first four bytes of the protocol's own event names.
     private let reservedStart: UInt32
     private var session: Session
-    private var random = SystemRandomness()
     private let sink: RecordSink
     private let observer: Observer
     private var timer: ReactorTimer?
+    private var isWatchingNetwork = false
 
     private var attempt: (id: TransportID, attempt: ConnectAttempt?)?
     private var connection: Connection?
@@ -27,7 +27,7 @@ final class Driver {
     /// Open, or answered a moment ago.
     private var requests: [QuestionID: Request] = [:]
     /// Channels that the session knows, kept alive for as long.
-    private var held: [ChannelReference: Channel] = [:]
+    private var held = FewOrMany<ChannelReference, Channel>()
 
     /// What comes up while an input is being handled waits here.
     private var inputs: [SessionInput] = []
@@ -56,12 +56,11 @@ final class Driver {
         reservedStart = dialect.prefix.utf8.prefix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }
         session = Session(
             configuration: client.options.session, dialect: dialect,
-            memberChannel: client.memberChannel?.reference ?? .none,
-            seed: Randomness.seed())
+            memberChannel: .none,
+            seed: Randomness.seed)
         sink = RecordSink(client: client)
         observer = Observer(client)
         timer = ReactorTimer { [weak self] now in self?.timerFired(now) }
-        if client.options.watchesNetwork { watchNetwork() }
     }
 
     // MARK: Entries
@@ -76,11 +75,13 @@ final class Driver {
         }
         if session.isStalled, !hot.pointee.isOverHalf { goOn() }
         settle(now)
+        watchNetwork()
     }
 
     private func run(_ command: DriverCommand) {
         switch command {
         case .input(let input):
+            if case .signin = input { session.memberChannel = client.memberChannel.reference }
             feed(input)
             if input == .connect { client.didConnect() }
         case .answered(let id, let answer): answered(id, answer)
@@ -168,14 +169,14 @@ final class Driver {
     func tearDown() {
         if let timer {
             reactor.setTimer(timer, nil)
-            if client.options.watchesNetwork { reactor.network.leave() }
+            if isWatchingNetwork { reactor.network.leave() }
         }
         timer = nil
         attempt?.attempt?.cancel()
         attempt = nil
         if let connection {
             self.connection = nil
-            connection.close(code: 1000, reason: "client released", abandon: true, maskKey: Randomness.next())
+            connection.close(code: 1000, reason: "client released", abandon: true, maskKey: reactor.random.maskKey())
         }
         for connection in lingering { connection.abandon() }
         lingering = []
@@ -186,12 +187,15 @@ final class Driver {
         for waiter in flushWaiters + closeWaiters { waiter.finish() }
         flushWaiters = []
         closeWaiters = []
-        held = [:]
+        held = FewOrMany()
     }
 
     // MARK: The network
 
+    /// When the first attempt is on its way: the first look at the network takes longer than a connect on the own machine.
     private func watchNetwork() {
+        guard client.options.watchesNetwork, !isWatchingNetwork, timer != nil, !reactor.isInherited else { return }
+        isWatchingNetwork = true
         reactor.network.join()
         if let refusal = reactor.network.refusal {
             client.log.write(
@@ -200,7 +204,7 @@ final class Driver {
     }
 
     func networkChanged(_ change: NetworkChange) {
-        guard client.options.watchesNetwork else { return }
+        guard isWatchingNetwork else { return }
         if let source, change.cutsOff(source) { take(.down) }
         if change.opensWay(from: source) { take(.up) }
     }
@@ -254,7 +258,7 @@ final class Driver {
     private func handle(_ input: SessionInput) {
         guard !client.isEnding else { return }
         var effects: [SessionEffect] = []
-        session.handle(input, now: reactor.now, random: &random, into: &effects)
+        session.handle(input, now: reactor.now, random: &reactor.random, into: &effects)
         if waitsForKeys != session.isHoldFull { holdChanged() }
         // What other threads may ask is true before anything is told.
         for case .channelState(let reference, let state) in effects where state != .unsubscribed {
@@ -275,7 +279,7 @@ final class Driver {
         case .close(let id, let code, let reason, let abandon): close(id, code, reason, abandon)
         case .send(let id, let bytes, let kind):
             guard let connection, connection.id == id else { return }
-            connection.send(bytes, kind, maskKey: Randomness.next(), clientEventCost: clientEventCost)
+            connection.send(bytes, kind, maskKey: reactor.random.maskKey(), clientEventCost: clientEventCost)
             client.counters.messagesSent.add(1)
         case .authorize(let question): authorize(question)
         case .askReconnect(let question): ask(.reconnect(question))
@@ -287,7 +291,7 @@ final class Driver {
             if state == .unsubscribed { held[reference] = nil }
         case .identity(let memberID):
             client.mirror(memberID: memberID)
-            if let memberID { client.memberChannel?.follow(memberID: memberID) }
+            if let memberID { client.memberChannel.follow(memberID: memberID) }
         case .clientEventLost:
             client.counters.clientEventsLost.add(1)
             client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed)
@@ -312,7 +316,7 @@ final class Driver {
         client.counters.attempts.add(1)
         let edge = client.edge
         client.log.write(.info, .connection, "tries \(client.route.name)\(edge.usesTLS ? "" : " in plaintext")")
-        let key = UpgradeRequest.key(random: (random.next(), random.next()))
+        let key = UpgradeRequest.key(random: (reactor.random.next(), reactor.random.next()))
         let upgrade = UpgradeRequest.bytes(
             host: edge.hostHeader, path: edge.path, key: key, userAgent: Library.userAgent)
         attempt = (id, nil)
@@ -357,7 +361,7 @@ final class Driver {
         }
         guard let connection, connection.id == id else { return }
         self.connection = nil
-        connection.close(code: code, reason: reason, abandon: abandon, maskKey: Randomness.next())
+        connection.close(code: code, reason: reason, abandon: abandon, maskKey: reactor.random.maskKey())
         if connection.isClosing { linger(connection) } else { countLost(connection) }
     }
 

@@ -10,7 +10,7 @@ struct HTTPEndpoint: Sendable {
     let route: Route
 
     /// Plaintext goes to the own machine only, and only when asked for (Bird protocol 2.2).
-    init(_ text: String, option: String, _ options: ClientOptions) throws(Fault) {
+    init(_ text: String, option: String, _ options: ClientOptions, _ trust: TrustSettings) throws(Fault) {
         let lowered = text.prefix(8).lowercased()
         guard lowered.hasPrefix("https://") || lowered.hasPrefix("http://") else {
             throw Self.fault(option, "must be a URL that begins with https://")
@@ -33,7 +33,7 @@ struct HTTPEndpoint: Sendable {
         name = String(text.prefix { $0 != "?" && $0 != "#" })
         route = try Route(
             host: authority.host, port: authority.port ?? (isSecure ? 443 : 80), isSecure: isSecure,
-            verified: (authority.host, option), purpose: "answer from \(name)", options: options)
+            verified: (authority.host, option), authorizer: name, trust: trust, proxy: options.proxy)
     }
 
     private static func fault(_ option: String, _ what: String) -> Fault {

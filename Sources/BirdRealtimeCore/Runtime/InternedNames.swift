@@ -6,7 +6,7 @@ final class InternedNames {
     static let namesMax = 65_536
 
     /// The values are addresses of entries.
-    private(set) var table = NameTable(seed: Randomness.seed())
+    private(set) var table = NameTable(seed: Randomness.seed)
     private var entries: [UnsafeMutablePointer<NameEntry>] = []
 
     deinit {

@@ -38,6 +38,10 @@ final class PlainConnect {
     private func tryNext() {
         while let address = untried.popFirst() {
             switch address.connectNonblocking() {
+            case .success(let fd) where birdlinux_is_connected(fd) != 0:
+                // A server on the own machine has answered already.
+                cancel()
+                return done(.success(fd))
             case .success(let fd):
                 let trial = Trial(fd: fd, owner: self)
                 trials.append(trial)

@@ -33,9 +33,9 @@ struct ProxyChoice: Equatable, Sendable {
         getenv(name).map { String(cString: $0) }
     }
 
-    /// nil: directly. Plaintext is for the own machine and takes no proxy.
-    func proxy(to host: String, port: UInt16, isSecure: Bool) throws(Fault) -> Proxy? {
-        guard isSecure, !exceptions.contains(host, port: port) else { return nil }
+    /// nil: directly.
+    func proxy(to host: String, port: UInt16) throws(Fault) -> Proxy? {
+        guard !exceptions.contains(host, port: port) else { return nil }
         if let unusable {
             throw Fault(
                 BIRD_ERR_VALUE, .argument, field: unusable,

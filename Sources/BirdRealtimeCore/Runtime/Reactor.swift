@@ -76,6 +76,7 @@ final class Reactor: @unchecked Sendable {
     private(set) lazy var posts = HTTPPosts(reactor: self)
     private(set) lazy var network = NetworkWatcher(reactor: self)
     private(set) var now = System.now()
+    var random = RandomSource()
     private var suspension = Suspension()
     /// In a forked child: this reactor is the parent's, and does nothing any more.
     private(set) var isInherited = false

@@ -2,7 +2,7 @@ import CBirdRealtimeABI
 import CCurl
 
 /// The way to a server, the same for the stream and for the POSTs to an authorizer: proxy, addresses, trust, and what went wrong on it.
-struct Route: Sendable {
+final class Route: Sendable {
     struct Name: Equatable, Sendable {
         let host: String
         let port: UInt16
@@ -16,24 +16,27 @@ struct Route: Sendable {
     private let isSecure: Bool
     /// Whom the server's certificate must be for, and the option that says so.
     private let verified: (name: String, option: String)
-    /// What cannot be had when something goes wrong.
-    private let purpose: String
+    /// Of an authorizer: whom messages name.
+    private let authorizer: String?
     private let trust: TrustSettings
     private let proxy: Proxy?
 
     init(
         host: String, port: UInt16, isSecure: Bool, address: String? = nil, verified: (name: String, option: String),
-        purpose: String, options: ClientOptions
+        authorizer: String? = nil, trust: TrustSettings, proxy: ProxyChoice?
     ) throws(Fault) {
         self.host = host
         self.port = port
         self.address = address
         self.isSecure = isSecure
         self.verified = verified
-        self.purpose = purpose
-        trust = options.trust
-        proxy = try (options.proxy ?? ProxyChoice()).proxy(to: host, port: port, isSecure: isSecure)
+        self.authorizer = authorizer
+        self.trust = trust
+        self.proxy = isSecure ? try (proxy ?? ProxyChoice()).proxy(to: host, port: port) : nil
     }
+
+    /// What cannot be had when something goes wrong.
+    private var purpose: String { authorizer.map { "answer from \($0)" } ?? "connection to \(host):\(port)" }
 
     /// For messages: where it leads, and through what.
     var name: String {

@@ -1,4 +1,5 @@
 import CBirdRealtimeABI
+import Glibc
 
 /// What the clients of a process share: the reactor, started with the first use and ended with the last. Loops that a host drives are known
 /// here too, for what concerns every reactor: forks and the end of the process.
@@ -10,6 +11,21 @@ enum Shared {
     /// Without users, but not through with their last work.
     nonisolated(unsafe) private static var ending: [Reactor] = []
     nonisolated(unsafe) private static var hostDriven: [Reactor] = []
+    nonisolated(unsafe) private static var watchesExit = false
+
+    /// Lock held.
+    private static func watchExit() {
+        guard !watchesExit else { return }
+        watchesExit = true
+        atexit { Shared.holdForExit() }
+    }
+
+    static func startLibcurl() throws(Fault) {
+        try monitor.withLock { () throws(Fault) in
+            guard !HostProcess.isEnding else { throw HostProcess.endingFault }
+            try CurlGlobal.start()
+        }
+    }
 
     static func acquireReactor() throws(Fault) -> Reactor {
         try monitor.withLock { () throws(Fault) -> Reactor in
@@ -18,7 +34,7 @@ enum Shared {
             if let reactor {
                 current = reactor
             } else {
-                try CurlGlobal.start()
+                watchExit()
                 current = try Reactor(isHostDriven: false)
                 try current.start()
                 reactor = current
@@ -47,7 +63,7 @@ enum Shared {
     static func makeHostDriven() throws(Fault) -> Reactor {
         try monitor.withLock { () throws(Fault) -> Reactor in
             guard !HostProcess.isEnding else { throw HostProcess.endingFault }
-            try CurlGlobal.start()
+            watchExit()
             let reactor = try Reactor(isHostDriven: true)
             hostDriven.append(reactor)
             return reactor
@@ -65,6 +81,7 @@ enum Shared {
 
     /// No TLS call is running, and none begins, after this returns (or 100 ms have passed).
     static func holdForExit() {
+        guard !HostProcess.isEnding else { return }
         HostProcess.end()
         for reactor in monitor.withLock({ reactors }) { reactor.hold(timeoutMs: 100) }
         LogWriter.flushAll(timeoutMs: 100)

@@ -18,18 +18,16 @@ struct TrustSettings: Sendable {
     init() {}
 
     /// Looks at the machine: a file that an option names and that cannot be read is a fault of the option.
-    init(_ options: ClientOptions) throws(Fault) {
-        for (option, path, wantsDirectory) in [
-            ("ca_file", options.caFile, false), ("ca_path", options.caPath, true),
-            ("client_cert_file", options.clientCertFile, false), ("client_key_file", options.clientKeyFile, false),
-        ] {
-            if let path, let problem = System.problem(reading: path, isDirectory: wantsDirectory) {
-                throw Self.fault(option, "names \(path), which \(problem)")
-            }
-        }
+    /// `isUsed` false: no TLS connection will come.
+    init(_ options: ClientOptions, isUsed: Bool) throws(Fault) {
+        try Self.check("ca_file", options.caFile)
+        try Self.check("ca_path", options.caPath, isDirectory: true)
+        try Self.check("client_cert_file", options.clientCertFile)
+        try Self.check("client_key_file", options.clientKeyFile)
         guard options.clientKeyFile == nil || options.clientCertFile != nil else {
             throw Self.fault("client_key_file", "is the key of a client certificate: set client_cert_file too")
         }
+        guard isUsed else { return }
         bundle = .find(
             file: options.caFile, directory: options.caPath,
             environment: { Self.text(birdlinux_secure_getenv($0)) },
@@ -38,6 +36,11 @@ struct TrustSettings: Sendable {
         minimum = options.tlsMinVersion
         certificateFile = options.clientCertFile
         keyFile = options.clientKeyFile
+    }
+
+    private static func check(_ option: String, _ path: String?, isDirectory: Bool = false) throws(Fault) {
+        guard let path, let problem = System.problem(reading: path, isDirectory: isDirectory) else { return }
+        throw fault(option, "names \(path), which \(problem)")
     }
 
     func apply(to transfer: CurlTransfer) {

@@ -33,7 +33,7 @@ struct Admission: Sendable {
     /// Frames of this connection that the edge has not answered, written or not.
     var unansweredFrames = 0
     /// The edge's error that is taken for the answer unless a success comes first (Bird protocol 16).
-    var cause: Fault?
+    @Rare var cause: Fault?
     /// A confirmation came that an earlier, abandoned frame accounts for. If no other follows, nobody knows whose it was: the edge
     /// is told to forget the channel before it is asked again.
     var hasDoubtfulSuccess = false

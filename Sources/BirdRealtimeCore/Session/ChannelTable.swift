@@ -5,12 +5,8 @@ struct ChannelTable: Sendable {
     private var slots: [Subscription] = []
     private var isInUse: [Bool] = []
     private var freeSlots: [Int] = []
-    private var byName: NameTable
-    private var byReference: [ChannelReference: Int] = [:]
-
-    init(seed: UInt64) {
-        byName = NameTable(seed: seed)
-    }
+    private var byName = FewOrMany<String, Int>()
+    private var byReference = FewOrMany<ChannelReference, Int>()
 
     var count: Int { byReference.count }
     /// Every slot, free ones included.
@@ -27,8 +23,7 @@ struct ChannelTable: Sendable {
     }
 
     func slot(named name: String) -> Int? {
-        let value = byName.value(of: name)
-        return value == 0 ? nil : Int(value) - 1
+        byName[name]
     }
 
     func slot(of reference: ChannelReference) -> Int? {
@@ -46,14 +41,14 @@ struct ChannelTable: Sendable {
             slots.append(channel)
             isInUse.append(true)
         }
-        byName.insert(channel.name, UInt64(slot) + 1)
+        byName[channel.name] = slot
         byReference[channel.reference] = slot
         return slot
     }
 
     mutating func remove(_ slot: Int) {
         let channel = self[slot]
-        byName.remove(channel.name)
+        byName[channel.name] = nil
         byReference[channel.reference] = nil
         isInUse[slot] = false
         freeSlots.append(slot)

@@ -24,7 +24,11 @@ struct DeadlineHeap: Sendable {
     }
 
     mutating func popFirst() {
-        guard let last = entries.popLast(), !entries.isEmpty else { return }
+        guard let last = entries.popLast(), !entries.isEmpty else {
+            // Mostly there is none, for hours.
+            entries = []
+            return
+        }
         entries[0] = last
         var parent = 0
         while true {

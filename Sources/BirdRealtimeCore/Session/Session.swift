@@ -17,7 +17,8 @@ package struct Session: ~Copyable, Sendable {
 
     private(set) var configuration: SessionConfiguration
     let dialect: Dialect
-    let memberChannel: ChannelReference
+    /// None until there is somebody to sign in.
+    package var memberChannel: ChannelReference
 
     var transport: TransportID?
     var transports: UInt64 = 0
@@ -28,16 +29,16 @@ package struct Session: ~Copyable, Sendable {
     var attempts: Int32 = 0
     var handshakeDue: Instant?
     /// While the state is unavailable.
-    var planned: PlannedAttempt?
+    @Rare var planned: PlannedAttempt?
     var backoff: Backoff
     var liveness: Liveness
     var network = NetworkNews()
     /// Why attempts fail since the last handshake: each cause reaches the error surface once.
-    var reportedFailure: Fault?
+    @Rare var reportedFailure: Fault?
     /// The code of the last error that the edge has reported on this connection; 0: none, or one without a code.
     var edgeErrorCode: Int32 = 0
 
-    var channels: ChannelTable
+    var channels = ChannelTable()
     /// The subscribed channels: `route` reads nothing else.
     var routes: NameTable
     var signin = Signin()
@@ -48,7 +49,7 @@ package struct Session: ~Copyable, Sendable {
     /// Whose question is not written yet, in the order of the frames.
     var unwritten: [(applicant: Applicant, ticket: UInt64)] = []
     /// Who has asked the edge and may still be answered.
-    var unanswered: Set<Applicant> = []
+    var unanswered = FewOrMany<Applicant, Void>()
     var departures = Departures()
     /// Of the channels whose key is known, by slot.
     var encryptions: [Int: ChannelEncryption] = [:]
@@ -63,7 +64,6 @@ package struct Session: ~Copyable, Sendable {
         self.memberChannel = memberChannel
         backoff = Backoff(configuration)
         liveness = Liveness(configuration, dialect)
-        channels = ChannelTable(seed: seed)
         routes = NameTable(seed: seed)
         authorizations = Authorizations(inFlightMax: configuration.authorizationsInFlightMax)
     }

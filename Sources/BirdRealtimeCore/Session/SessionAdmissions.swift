@@ -157,10 +157,11 @@ extension Session {
     /// The edge's time begins when it can read the question, which is not before it is written.
     mutating func written(_ count: Int, _ now: Instant) {
         for (applicant, ticket) in unwritten.prefix(count) where isCurrent(applicant, ticket) {
-            unanswered.insert(applicant)
+            unanswered[applicant] = ()
             setDeadline(of: applicant, now + configuration.answerTimeoutMs)
         }
         unwritten.removeFirst(min(count, unwritten.count))
+        if unwritten.isEmpty { unwritten = [] }
     }
 
     /// Leaving makes sure that the next confirmation, and its roster, is for the next frame, and that the edge keeps nothing
@@ -273,7 +274,7 @@ extension Session {
 
     /// A `bird:error` names no channel. It is taken for an answer only if exactly one is due, and a success may overtake it.
     mutating func blame(for error: Fault, _ turn: inout Turn) {
-        guard !departures.takeError(), unanswered.count == 1, let applicant = unanswered.first,
+        guard !departures.takeError(), unanswered.count == 1, let applicant = unanswered.keys.first,
             self[applicant].phase == .pending, self[applicant].cause == nil
         else { return }
         let due = turn.now + Self.blameDelayMs
@@ -332,7 +333,7 @@ extension Session {
             turn.effects.append(.withdraw(id))
         }
         switch phase {
-        case .idle, .admitted, .denied: unanswered.remove(applicant)
+        case .idle, .admitted, .denied: unanswered[applicant] = nil
         // What was not answered in time may still be.
         case .queued, .authorizing, .pending, .waiting: break
         }

@@ -103,7 +103,7 @@ extension Session {
         switch confirmation {
         case .late:
             channels[slot].admission.hasDoubtfulSuccess = !channels[slot].isSubscribed
-        case .doubtful where !channels[slot].isSubscribed && !unanswered.contains(.channel(slot)):
+        case .doubtful where !channels[slot].isSubscribed && unanswered[.channel(slot)] == nil:
             // The holder's own question is not even written, and the edge is told to forget the others before it.
             break
         case .doubtful where !channels[slot].isSubscribed:

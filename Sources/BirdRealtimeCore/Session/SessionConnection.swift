@@ -109,7 +109,7 @@ extension Session {
 
     mutating func transportEnded(_ end: TransportEnd, _ turn: inout Turn) {
         switch end {
-        case .closed(let code, let reason) where dialect.refusalCodes.contains { $0.contains(code) }:
+        case .closed(let code, let reason) where dialect.isRefusal(code):
             let text = reason.isEmpty ? "The edge refused the connection." : reason
             let fault = Fault(BIRD_ERR_REFUSED, .connection, text, code: Int32(code))
             // An edge that first reports why it is going to refuse has told it.

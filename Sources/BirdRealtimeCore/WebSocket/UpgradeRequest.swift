@@ -4,17 +4,11 @@ internal import CSodium
 package enum UpgradeRequest {
     /// `key` comes from `key(random:)`, host and path from `Edge`.
     package static func bytes(host: String, path: String, key: String, userAgent: String) -> [UInt8] {
-        let lines = [
-            "GET \(headerSafe(path)) HTTP/1.1",
-            "Host: \(headerSafe(host))",
-            "Upgrade: websocket",
-            "Connection: Upgrade",
-            "Sec-WebSocket-Key: \(headerSafe(key))",
-            "Sec-WebSocket-Version: 13",
-            "User-Agent: \(headerSafe(userAgent))",
-            "", "",
-        ]
-        return Array(lines.joined(separator: "\r\n").utf8)
+        let request =
+            "GET \(headerSafe(path)) HTTP/1.1\r\n" + "Host: \(headerSafe(host))\r\n" + "Upgrade: websocket\r\n"
+            + "Connection: Upgrade\r\n" + "Sec-WebSocket-Key: \(headerSafe(key))\r\n"
+            + "Sec-WebSocket-Version: 13\r\n" + "User-Agent: \(headerSafe(userAgent))\r\n\r\n"
+        return Array(request.utf8)
     }
 
     /// 16 random bytes as the value of Sec-WebSocket-Key.

@@ -40,8 +40,8 @@ package final class Dialect: Sendable {
     package let pingData: String?
     /// `auth` of the subscribe frame of a channel that needs none.
     package let publicAuth: String?
-    /// Close codes after which nobody tries again.
-    package let refusalCodes: [ClosedRange<UInt16>]
+    /// Of close codes, 4300 to 4999 mean what 4000 to 4099 do.
+    private let refusesFrom4300: Bool
     /// A channel that is left while the edge has yet to confirm it is left once it has: the edge would not hear of it before.
     package let defersUnsubscribe: Bool
 
@@ -56,7 +56,7 @@ package final class Dialect: Sendable {
         channelDataKey: "member_data", identityKey: "member_data", memberIDKey: "member_id", identityIDKey: "member_id",
         memberInfoKey: "member_info", watchlistIDsKey: "member_ids", connectionCountKey: "connection_count",
         authEncoding: .json, needsAuthStatus200: false, activityTimeoutRule: .serverOverrides, pingData: nil,
-        publicAuth: nil, refusalCodes: [4000...4099], defersUnsubscribe: false,
+        publicAuth: nil, refusesFrom4300: false, defersUnsubscribe: false,
         hostSuffix: ".realtime.platform.bird.com", regions: ["us1", "eu1"])
 
     package static let pusher = Dialect(
@@ -64,7 +64,7 @@ package final class Dialect: Sendable {
         channelDataKey: "channel_data", identityKey: "user_data", memberIDKey: "user_id", identityIDKey: "id",
         memberInfoKey: "user_info", watchlistIDsKey: "user_ids", connectionCountKey: "subscription_count",
         authEncoding: .form, needsAuthStatus200: true, activityTimeoutRule: .smallerWins, pingData: "{}",
-        publicAuth: "", refusalCodes: [4000...4099, 4300...4999], defersUnsubscribe: true, hostSuffix: ".pusher.com",
+        publicAuth: "", refusesFrom4300: true, defersUnsubscribe: true, hostSuffix: ".pusher.com",
         regions: nil)
 
     private static let all = [bird, pusher]
@@ -80,6 +80,11 @@ package final class Dialect: Sendable {
             if let position = dialect.toldEvents.firstIndex(of: event) { return toldEvents[position] }
         }
         return event
+    }
+
+    /// After this close code nobody tries again.
+    package func isRefusal(_ code: UInt16) -> Bool {
+        4000...4099 ~= code || (refusesFrom4300 && 4300...4999 ~= code)
     }
 
     private var toldEvents: [String] {
@@ -124,7 +129,7 @@ package final class Dialect: Sendable {
         identityKey: String, memberIDKey: String, identityIDKey: String, memberInfoKey: String, watchlistIDsKey: String,
         connectionCountKey: String, authEncoding: AuthEncoding, needsAuthStatus200: Bool,
         activityTimeoutRule: ActivityTimeoutRule, pingData: String?, publicAuth: String?,
-        refusalCodes: [ClosedRange<UInt16>],
+        refusesFrom4300: Bool,
         defersUnsubscribe: Bool, hostSuffix: String, regions: [String]?
     ) {
         self.name = name
@@ -143,7 +148,7 @@ package final class Dialect: Sendable {
         self.activityTimeoutRule = activityTimeoutRule
         self.pingData = pingData
         self.publicAuth = publicAuth
-        self.refusalCodes = refusalCodes
+        self.refusesFrom4300 = refusesFrom4300
         self.defersUnsubscribe = defersUnsubscribe
         self.hostSuffix = hostSuffix
         self.regions = regions

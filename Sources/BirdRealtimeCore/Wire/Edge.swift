@@ -9,10 +9,21 @@ package struct Edge: Equatable, Sendable {
     /// A name or an address, without the brackets of IPv6.
     package let host: String
     package let port: UInt16
+    private let appKey: String
+    private let version: String
+
     /// The value of the Host header.
-    package let hostHeader: String
+    package var hostHeader: String {
+        let bracketed = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
+        return port == Self.standardPort(usesTLS) ? bracketed : "\(bracketed):\(port)"
+    }
+
     /// Path and query of the upgrade request.
-    package let path: String
+    package var path: String {
+        "/app/\(Percent.encoded(appKey))?protocol=7&client=bird-realtime&version=\(Percent.encoded(version))"
+    }
+
+    private static func standardPort(_ usesTLS: Bool) -> UInt16 { usesTLS ? 443 : 80 }
 
     /// One of `region` and `wsHost` is needed; `wsHost` wins.
     package init(
@@ -34,13 +45,10 @@ package struct Edge: Equatable, Sendable {
                 "Set region (such as \(example)) or ws_host (host or host:port of an edge).")
         }
         host = authority.host
-        let standardPort: UInt16 = usesTLS ? 443 : 80
-        port = authority.port ?? standardPort
-        let bracketed = authority.isIPv6 ? "[\(host)]" : host
-        hostHeader = port == standardPort ? bracketed : "\(bracketed):\(port)"
+        port = authority.port ?? Self.standardPort(usesTLS)
         try Self.checkAppKey(appKey)
-        path =
-            "/app/\(Percent.encoded(appKey))?protocol=7&client=bird-realtime&version=\(Percent.encoded(version))"
+        self.appKey = appKey
+        self.version = version
     }
 
     /// Plaintext is for exactly these spellings of the own machine, and only when asked for (Bird protocol 2.2). `authority` is

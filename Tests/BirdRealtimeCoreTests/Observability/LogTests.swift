@@ -52,7 +52,7 @@ struct LogTests {
     func laziness() throws {
         var options = ClientOptions()
         options.log.console = .warn
-        let log = try Log(options)
+        let log = try Log(options, Monitor())
         var made = 0
         func text() -> String {
             made += 1
@@ -69,7 +69,7 @@ struct LogTests {
 
     @Test("levels and areas change while it lives")
     func changes() throws {
-        let log = try Log(ClientOptions())
+        let log = try Log(ClientOptions(), Monitor())
         #expect(!log.isOn)
         var changed = LogOptions()
         changed.level = .verbose

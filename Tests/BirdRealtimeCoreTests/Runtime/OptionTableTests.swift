@@ -8,7 +8,7 @@ import Testing
         var text = ""
         var options = options
         // That something was set is kept beside what was set.
-        options.given = [:]
+        options.given = []
         dump(options, to: &text)
         return text
     }

@@ -41,7 +41,7 @@ import Testing
 
 @Suite struct ProxyChoiceTests {
     private static func chosen(_ environment: [String: String], host: String = "edge.test") throws(Fault) -> String? {
-        try ProxyChoice(environment: { environment[$0] }).proxy(to: host, port: 443, isSecure: true)?.name
+        try ProxyChoice(environment: { environment[$0] }).proxy(to: host, port: 443)?.name
     }
 
     @Test(
@@ -72,16 +72,9 @@ import Testing
     }
 
     @Test func optionIgnoresTheEnvironment() throws {
-        #expect(try ProxyChoice(option: nil).proxy(to: "edge.test", port: 443, isSecure: true) == nil)
+        #expect(try ProxyChoice(option: nil).proxy(to: "edge.test", port: 443) == nil)
         let proxy = Proxy(url: "proxy")
-        #expect(try ProxyChoice(option: proxy).proxy(to: "edge.test", port: 443, isSecure: true) == proxy)
-    }
-
-    /// Plaintext is for loopback and never goes through a proxy; what the environment says does not matter then.
-    @Test(arguments: ["http://proxy:1", "https://proxy"])
-    func plaintextIsDirect(_ url: String) throws {
-        #expect(
-            try ProxyChoice(environment: { _ in url }).proxy(to: "localhost", port: 80, isSecure: false) == nil)
+        #expect(try ProxyChoice(option: proxy).proxy(to: "edge.test", port: 443) == proxy)
     }
 }
 

@@ -19,9 +19,18 @@ import Testing
         var options = ClientOptions()
         try options.set("proxy", proxy)
         let route = try Route(
-            host: host, port: 443, isSecure: true, address: address, verified: (host, ""), purpose: "connection",
-            options: options)
+            host: host, port: 443, isSecure: true, address: address, verified: (host, ""),
+            trust: TrustSettings(), proxy: options.proxy)
         #expect(route.names.map { "\($0.host):\($0.port)" } == expected)
+    }
+
+    /// Plaintext is for loopback and never goes through a proxy; what the environment says does not matter then.
+    @Test(arguments: ["http://proxy:1", "https://proxy"])
+    func plaintextIsDirect(_ url: String) throws {
+        let route = try Route(
+            host: "localhost", port: 80, isSecure: false, verified: ("localhost", ""), trust: TrustSettings(),
+            proxy: ProxyChoice(environment: { _ in url }))
+        #expect(route.proxyName == nil)
     }
 
     @Test func entriesAreForgotten() {
