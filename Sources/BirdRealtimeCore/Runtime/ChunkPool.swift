@@ -16,12 +16,19 @@ enum ChunkPool {
         let bytes = max(stringBytes + RecordChunk.stride, preferredBytes)
         let chunk: RecordChunk
         if let size = RecordChunk.sizes.firstIndex(where: { $0 >= bytes }) {
-            chunk = monitor.withLock { shelves[size].take() } ?? RecordChunk(capacityBytes: RecordChunk.sizes[size])
+            chunk = take(size)
         } else {
             chunk = RecordChunk(capacityBytes: bytes)
         }
         chunk.begin(for: client, isDroppable: isDroppable)
         return chunk
+    }
+
+    private static func take(_ size: Int) -> RecordChunk {
+        let (idle, missing) = monitor.withLock { shelves[size].take() }
+        if let idle { return idle }
+        for _ in 1..<missing { give(RecordChunk(capacityBytes: RecordChunk.sizes[size])) }
+        return RecordChunk(capacityBytes: RecordChunk.sizes[size])
     }
 
     static func give(_ chunk: RecordChunk) {
@@ -47,29 +54,41 @@ enum ChunkPool {
 
 /// Chunks of one size. The one that was used last goes out first: it is still in a cache.
 struct ChunkShelf {
-    /// What a client of which the queue is full over and over again takes turns with (queue_bytes_max is 8 MiB unless set).
     static let chunksMax = 128
+    /// So many at work at once are a flood, and from then on there are as many as a full queue needs (queue_bytes_max is 8 MiB unless
+    /// set): the first time that a program falls behind is no time for allocations. What is not used takes address space only.
+    static let floodChunks = 8
+    static let fullQueueChunks = 80
 
     private var chunks: [RecordChunk] = []
+    /// With those at work.
+    private var totalCount = 0
     /// The fewest that lay here since memory was given back last: so many could have been missing.
     private var unusedCount = 0
 
     init() { chunks.reserveCapacity(Self.chunksMax) }
 
-    mutating func take() -> RecordChunk? {
-        let chunk = chunks.popLast()
-        unusedCount = min(unusedCount, chunks.count)
-        return chunk
+    /// Or how many have to be made, the first of them to be used at once.
+    mutating func take() -> (idle: RecordChunk?, missing: Int) {
+        if let chunk = chunks.popLast() {
+            unusedCount = min(unusedCount, chunks.count)
+            return (chunk, 0)
+        }
+        unusedCount = 0
+        let missing = totalCount < Self.floodChunks ? 1 : max(1, Self.fullQueueChunks - totalCount)
+        totalCount += missing
+        return (nil, missing)
     }
 
     mutating func give(_ chunk: RecordChunk) {
-        if chunks.count < Self.chunksMax { chunks.append(chunk) }
+        if chunks.count < Self.chunksMax { chunks.append(chunk) } else { totalCount -= 1 }
     }
 
     /// Takes out what has lain here all the time since this was done last.
     mutating func giveBack() -> [RecordChunk] {
         let freed = Array(chunks.prefix(unusedCount))
         chunks.removeFirst(unusedCount)
+        totalCount -= unusedCount
         unusedCount = chunks.count
         return freed
     }

@@ -53,6 +53,7 @@ package final class RecordChunk: @unchecked Sendable {
         base = UnsafeMutableRawPointer.allocate(byteCount: capacityBytes, alignment: 16)
         stringsStart = capacityBytes
         firstString = capacityBytes
+        channels.reserveCapacity(4)
     }
 
     deinit { base.deallocate() }

@@ -11,6 +11,9 @@ final class RecordLane {
     var hasDroppable: Bool { !droppable.isEmpty }
 
     func append(_ chunk: RecordChunk) {
+        // A flood: from here on there is room for a full queue.
+        if droppable.count == ChunkShelf.floodChunks { droppable.reserve(ChunkShelf.chunksMax) }
+        if others.count == ChunkShelf.floodChunks { others.reserve(ChunkShelf.chunksMax) }
         lastNumber += 1
         chunk.number = lastNumber
         if chunk.isDroppable { droppable.append(chunk) } else { others.append(chunk) }

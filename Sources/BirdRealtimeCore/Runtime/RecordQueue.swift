@@ -83,7 +83,7 @@ package final class RecordQueue: @unchecked Sendable {
             chunkCount -= dropped.count
             return dropped
         }
-        withExtendedLifetime(dropped) {}
+        for chunk in dropped { ChunkPool.give(chunk) }
     }
 
     /// True if nothing uses the queue any more; its handle is then gone.

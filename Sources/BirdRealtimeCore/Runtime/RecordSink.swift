@@ -47,7 +47,10 @@ final class RecordSink {
         loopRecord.initialize(to: blank.visible)
     }
 
-    deinit { loopRecord.deallocate() }
+    deinit {
+        loopRecord.deallocate()
+        if let chunk { ChunkPool.give(chunk) }
+    }
 
     /// Nothing more is to be read until the consumer has caught up.
     @inline(__always)

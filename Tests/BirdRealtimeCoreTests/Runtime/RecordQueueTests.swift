@@ -248,15 +248,20 @@ private struct Thread {
 }
 
 @Suite struct ChunkShelfTests {
+    private func chunks(_ count: Int) -> [RecordChunk] {
+        (0..<count).map { _ in RecordChunk(capacityBytes: RecordChunk.bytesSmallest) }
+    }
+
     @Test func memoryOfABurstGoesBack() {
         var shelf = ChunkShelf()
-        let burst = (0..<ChunkShelf.chunksMax + 5).map { _ in RecordChunk(capacityBytes: RecordChunk.bytesSmallest) }
+        let burst = chunks(ChunkShelf.chunksMax + 5)
+        for _ in burst { #expect(shelf.take().idle == nil) }
         for chunk in burst { shelf.give(chunk) }
         // They have been needed since the last time.
         #expect(shelf.giveBack().isEmpty)
         // Two are in use at once from now on, the ones that were used last.
         for _ in 0..<100 {
-            guard let first = shelf.take(), let second = shelf.take() else {
+            guard let first = shelf.take().idle, let second = shelf.take().idle else {
                 Issue.record("no chunk")
                 return
             }
@@ -269,6 +274,22 @@ private struct Thread {
         #expect(!freed.contains { $0 === burst[ChunkShelf.chunksMax - 1] })
         // Nobody needs any.
         #expect(shelf.giveBack().count == 2)
-        #expect(shelf.take() == nil)
+        #expect(shelf.take().idle == nil)
+    }
+
+    @Test func aFloodIsGivenAFullQueueAtOnceAndAgainAfterItsMemoryWentBack() {
+        var shelf = ChunkShelf()
+        for _ in 0..<2 {
+            for _ in 0..<ChunkShelf.floodChunks { #expect(shelf.take().missing == 1) }
+            let stock = ChunkShelf.fullQueueChunks - ChunkShelf.floodChunks
+            #expect(shelf.take().missing == stock)
+            for chunk in chunks(stock - 1) { shelf.give(chunk) }
+            for _ in 0..<stock - 1 { #expect(shelf.take().idle != nil) }
+            // A second client is behind as well.
+            #expect(shelf.take().missing == 1)
+            for chunk in chunks(ChunkShelf.fullQueueChunks + 1) { shelf.give(chunk) }
+            #expect(shelf.giveBack().isEmpty)
+            #expect(shelf.giveBack().count == ChunkShelf.fullQueueChunks + 1)
+        }
     }
 }
