@@ -17,6 +17,7 @@ BOUNDS = {
     "256 KiB, depth 512": ("Runtime/HTTPPosts", "bodyBytesMax = 262_144"),
     "8 of a client, 64 of the process": ("Runtime/HTTPPosts", "inFlightMax = 64"),
     "10 000 members": ("Runtime/Watchlist", "membersMax = 10_000"),
+    "channel | 100 000 and 64 MiB": ("Session/KnownMembers", "membersMax = 100_000"),
     "16; 1024 names may wait, two threads ask": ("Runtime/Resolver", "addressesMax = 16"),
     "calls that wait for the reactor | 262 144": ("Runtime/Client", "commandsMax = 262_144"),
     "names of events bound | 65 536": ("Runtime/InternedNames", "namesMax = 65_536"),

@@ -153,8 +153,7 @@ extension Session {
     // MARK: - Presence
 
     mutating func memberAdded(_ slot: Int, _ data: InboundMessage.Data, _ turn: inout Turn) {
-        guard let member = Payload.member(data, dialect) else { return }
-        channels[slot].roster?.add(member)
+        guard let member = Payload.member(data, dialect), channels[slot].roster?.add(member) != false else { return }
         turn.emit(.memberAdded(channels[slot].reference, member))
     }
 

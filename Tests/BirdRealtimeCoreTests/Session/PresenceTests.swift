@@ -141,6 +141,27 @@ import Testing
             ])
     }
 
+    @Test func anEdgeCannotAddMembersForEver() {
+        let ids = (1...KnownMembers.membersMax).map(String.init).joined(separator: ",")
+        var driver = Self.joined("{\"presence\":{\"ids\":[\(ids)],\"hash\":{}}}")
+        _ = driver.take()
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"one more"}"#)
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"7","member_info":1}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"one more"}"#)
+        driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"8"}"#)
+        driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"one more"}"#)
+        #expect(driver.take() == ["added 1 7=1", "removed 1 8", "added 1 one more"])
+    }
+
+    @Test func whatIsKnownOfMembersHasABoundInBytes() {
+        let info = [UInt8](repeating: 0x31, count: KnownMembers.bytesMax / 4 - 1)
+        var members = KnownMembers([Member(id: "a", info: info)])
+        let isTaken = ["b", "c", "d", "e", "a"].map { members.add(Member(id: $0, info: info)) }
+        #expect(isTaken == [true, true, true, false, true])
+        #expect(members.remove(id: "a") != nil && members.add(Member(id: "e", info: info)))
+        #expect(!members.add(Member(id: "f", info: nil)) && members.remove(id: "f") == nil)
+    }
+
     @Test("PRE-04: after a resubscribe only the fresh roster counts")
     func freshRoster() {
         var driver = Self.joined()
