@@ -48,16 +48,30 @@ final class BindingScope {
         var binding: Binding
     }
 
-    let state = UnsafeMutablePointer<ScopeState>.allocate(capacity: 1)
+    let state: UnsafeMutablePointer<ScopeState>
+    /// In the cache line of the state: the slot of a scope with one binding, as most channels have it.
+    private let single: UnsafeMutablePointer<BindingSlot>
     private var entries: [Entry] = []
     /// What the slots of `state` point into.
     private var owners: [Binding] = []
 
-    init() { state.initialize(to: ScopeState()) }
+    init() {
+        let slotOffset = MemoryLayout<ScopeState>.stride
+        let memory = UnsafeMutableRawPointer.allocate(
+            byteCount: slotOffset + MemoryLayout<BindingSlot>.stride, alignment: 64)
+        state = memory.bindMemory(to: ScopeState.self, capacity: 1)
+        state.initialize(to: ScopeState())
+        single = (memory + slotOffset).bindMemory(to: BindingSlot.self, capacity: 1)
+    }
 
     deinit {
+        freeSlots()
         state.deinitialize(count: 1)
         state.deallocate()
+    }
+
+    private func freeSlots() {
+        if let slots = state.pointee.slots, slots != single { slots.deallocate() }
     }
 
     var count: Int { entries.count }
@@ -88,10 +102,10 @@ final class BindingScope {
             ($0.element.eventID, $0.offset) < ($1.element.eventID, $1.offset)
         }.map(\.element)
         owners = sorted.map(\.binding)
-        state.pointee.slots?.deallocate()
-        let slots = sorted.isEmpty ? nil : UnsafeMutablePointer<BindingSlot>.allocate(capacity: sorted.count)
+        freeSlots()
+        let slots = sorted.count <= 1 ? single : .allocate(capacity: sorted.count)
         for (position, entry) in sorted.enumerated() {
-            (slots.map { $0 + position })?.initialize(
+            (slots + position).initialize(
                 to: BindingSlot(
                     eventID: entry.eventID, handler: entry.binding.handler, userData: entry.binding.userData,
                     isActive: UnsafePointer(entry.binding.active)))

@@ -87,7 +87,9 @@ final class Dispatcher {
     /// The channel's named handlers, the client's, then those for every event, in the same order; then observers.
     @inline(__always)
     func deliver(_ record: UnsafePointer<bird_record>, _ channel: UnsafeMutablePointer<ChannelHot>?) {
-        if let channel, isChanged(channel.pointee.scope) || isChanged(hot.pointee.scope) { refresh(channel) }
+        if let channel, channel.pointee.scope.pointee.isChanged || hot.pointee.scope.pointee.isChanged {
+            refresh(channel)
+        }
         if hot.pointee.observersVersion.load(ordering: .acquiring) != seenObserversVersion { refresh(nil) }
         callHandlers(record, channel)
     }
@@ -98,28 +100,27 @@ final class Dispatcher {
     ) {
         if let channel {
             let (ofChannel, ofClient) = (channel.pointee.scope, hot.pointee.scope)
-            if ofChannel.pointee.count > 0 { call(ofChannel.pointee.named(record.pointee.event_id), record) }
-            if ofClient.pointee.count > 0 { call(ofClient.pointee.named(record.pointee.event_id), record) }
+            if ofChannel.pointee.count > 0 { call(ofChannel.pointee.named(record.pointee.event_id), ofChannel, record) }
+            if ofClient.pointee.count > 0 { call(ofClient.pointee.named(record.pointee.event_id), ofClient, record) }
             if record.pointee.kind == UInt32(BIRD_RECORD_EVENT) {
-                call(ofChannel.pointee.global, record)
-                call(ofClient.pointee.global, record)
+                call(ofChannel.pointee.global, ofChannel, record)
+                call(ofClient.pointee.global, ofClient, record)
             }
         }
         let kind = UInt64(1) &<< UInt64(record.pointee.kind)
         if observedKinds & kind != 0 { callObservers(record, kind) }
     }
 
+    /// As long as nothing has changed, all are active, and that lies elsewhere in memory.
     @inline(__always)
-    private func call(_ slots: UnsafeBufferPointer<BindingSlot>, _ record: UnsafePointer<bird_record>) {
-        for slot in slots where slot.isActive.pointee.load(ordering: .relaxed) {
+    private func call(
+        _ slots: UnsafeBufferPointer<BindingSlot>, _ scope: UnsafeMutablePointer<ScopeState>,
+        _ record: UnsafePointer<bird_record>
+    ) {
+        for slot in slots where !scope.pointee.isChanged || slot.isActive.pointee.load(ordering: .relaxed) {
             if hot.pointee.ending.load(ordering: .relaxed) { return }
             slot.handler(record, slot.userData)
         }
-    }
-
-    @inline(__always)
-    private func isChanged(_ scope: UnsafeMutablePointer<ScopeState>) -> Bool {
-        scope.pointee.version.load(ordering: .acquiring) != scope.pointee.seenVersion
     }
 
     /// Takes over what was bound and unbound, on this channel if there is one. Who was bound late is told first.
@@ -140,7 +141,7 @@ final class Dispatcher {
     private func rebuild(_ channel: UnsafeMutablePointer<ChannelHot>?) {
         guard let client else { return }
         let scope = channel?.pointee.channel.takeUnretainedValue().scope ?? client.book.scope
-        if isChanged(scope.state) { scope.rebuild() }
+        if scope.state.pointee.isChanged { scope.rebuild() }
     }
 
     private func callObservers(_ record: UnsafePointer<bird_record>, _ kind: UInt64) {

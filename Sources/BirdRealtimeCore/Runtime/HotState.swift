@@ -23,7 +23,9 @@ struct ScopeState: ~Copyable {
     var count = 0
     var globalCount = 0
 
-    deinit { slots?.deallocate() }
+    /// What was bound and unbound has not been taken over yet.
+    @inline(__always)
+    var isChanged: Bool { version.load(ordering: .acquiring) != seenVersion }
 
     @inline(__always)
     var global: UnsafeBufferPointer<BindingSlot> { UnsafeBufferPointer(start: slots, count: globalCount) }
