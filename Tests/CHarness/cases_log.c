@@ -309,7 +309,7 @@ EDGE_CASE(log_thread_lives_between_connect_and_destroy) {
 
 /* -------------------------------------------------------------------------------------------------------- dump ------ */
 
-static char dump[65536];
+static _Thread_local char dump[65536];
 
 static const char *dump_of(bird_client *client) {
     size_t length = 0, needed = 0;

@@ -30,12 +30,6 @@ FACES: dict[str, list[str | Path]] = {"c": [CLIENT_SCRIPT], "python": [sys.execu
 QUICK_BACKOFF = {"backoff_base_ms": 20, "backoff_max_ms": 100, "flap_guard": 0}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _programs() -> None:
-    """The C programs, compiled when they are older than their sources."""
-    subprocess.run([ROOT / "scripts/build-c"], check=True)
-
-
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer() as running:
