@@ -34,8 +34,11 @@ const char *__tsan_default_options(void) {
 }
 
 /* The runtime of Swift is not built for it. What it does once for a global value, and with a reference count, orders nothing in the eyes of
-   the sanitizer: it takes an array that one thread has given away and another one then changes in place for a race. */
+   the sanitizer: it takes an array that one thread has given away and another one then changes in place for a race. Nor does it see the
+   Mutex of Synchronization, which guards the options. */
 const char *__tsan_default_suppressions(void) {
     return "race:swift::threading_impl::once_slow\n"
-           "race:Diary.swift\n";
+           "race:Diary.swift\n"
+           "race:changeOptions\n"
+           "race:optionsValue\n";
 }
