@@ -30,7 +30,7 @@ int __lsan_is_turned_off(void) {
 }
 
 const char *__tsan_default_options(void) {
-    return "report_thread_leaks=0:halt_on_error=1:exitcode=66";
+    return "report_thread_leaks=0:halt_on_error=1:exitcode=66:die_after_fork=0";
 }
 
 /* The runtime of Swift is not built for it. What it does once for a global value, and with a reference count, orders nothing in the eyes of
