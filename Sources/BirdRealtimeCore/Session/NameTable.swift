@@ -1,10 +1,12 @@
 /// Numbers by name: an open-addressing hash table over the names' bytes that is read without building a string,
-/// allocating or counting references. Two cache lines answer a look-up, one of `slots` and one of `records`.
+/// allocating or counting references. Two cache lines answer a look-up, one of `slots` and one of `records`; with the value in the first,
+/// the processor goes on with it while the name is still being compared.
 struct NameTable: Sendable {
-    /// `tag` is the name's hash; `record` is where its record starts in `records`, 0 when the slot is free.
+    /// `tag` is the name's hash; `record` is where its record starts in `records`, 0 when the slot is free; `value` is the name's.
     private struct Slot {
         var tag: UInt32 = 0
         var record: UInt32 = 0
+        var value: UInt64 = 0
     }
 
     private static let slotsMin = 4
@@ -14,7 +16,7 @@ struct NameTable: Sendable {
     private let seed: UInt64
     /// A power of two, at most half occupied.
     private var slots = [Slot](repeating: Slot(), count: slotsMin)
-    /// One after the other: value, length in bytes, then the name in zero-padded words. Word 0 is not used.
+    /// One after the other: length in bytes, then the name in zero-padded words. Word 0 is not used.
     private(set) var records: [UInt64] = [0]
     private var wastedWords = 0
 
@@ -32,9 +34,7 @@ struct NameTable: Sendable {
                 var index = Int(tag) & mask
                 while slots[index].record != 0 {
                     let record = Int(slots[index].record) &* 8
-                    if slots[index].tag == tag, Self.isName(name, of: record, records) {
-                        return records.load(fromByteOffset: record, as: UInt64.self)
-                    }
+                    if slots[index].tag == tag, Self.isName(name, of: record, records) { return slots[index].value }
                     index = (index &+ 1) & mask
                 }
                 return 0
@@ -56,13 +56,12 @@ struct NameTable: Sendable {
         name.withUTF8 { utf8 in
             let bytes = UnsafeRawBufferPointer(utf8)
             let record = records.count
-            records.append(value)
             records.append(UInt64(bytes.count))
             records.append(contentsOf: repeatElement(0, count: (bytes.count + 7) / 8))
             records.withUnsafeMutableBytes { records in
-                UnsafeMutableRawBufferPointer(rebasing: records[((record + 2) * 8)...]).copyMemory(from: bytes)
+                UnsafeMutableRawBufferPointer(rebasing: records[((record + 1) * 8)...]).copyMemory(from: bytes)
             }
-            place(Slot(tag: hash(bytes), record: UInt32(truncatingIfNeeded: record)))
+            place(Slot(tag: hash(bytes), record: UInt32(truncatingIfNeeded: record), value: value))
         }
         count += 1
     }
@@ -86,7 +85,7 @@ struct NameTable: Sendable {
         }
         guard slots[hole].record != 0 else { return }
         count -= 1
-        wastedWords += 2 + (name.count + 7) / 8
+        wastedWords += 1 + (name.count + 7) / 8
 
         // Later entries of the same run move up, so that no probe ends early and no tombstone is needed.
         var index = hole
@@ -115,8 +114,8 @@ struct NameTable: Sendable {
         for slot in oldSlots where slot.record != 0 {
             let start = Int(slot.record)
             let record = records.count
-            records += oldRecords[start..<start + 2 + (Int(oldRecords[start + 1]) + 7) / 8]
-            place(Slot(tag: slot.tag, record: UInt32(truncatingIfNeeded: record)))
+            records += oldRecords[start..<start + 1 + (Int(oldRecords[start]) + 7) / 8]
+            place(Slot(tag: slot.tag, record: UInt32(truncatingIfNeeded: record), value: slot.value))
         }
     }
 
@@ -135,8 +134,8 @@ struct NameTable: Sendable {
         _ name: UnsafeRawBufferPointer, of record: Int, _ records: UnsafeRawBufferPointer
     ) -> Bool {
         let count = name.count
-        guard records.load(fromByteOffset: record &+ 8, as: Int.self) == count else { return false }
-        let start = record &+ 16
+        guard records.load(fromByteOffset: record, as: Int.self) == count else { return false }
+        let start = record &+ 8
         if count >= 8 {
             var offset = 0
             while offset &+ 8 < count {
