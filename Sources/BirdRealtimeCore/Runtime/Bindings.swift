@@ -10,8 +10,7 @@ package final class Binding: @unchecked Sendable {
     let number: UInt64
     let handler: RecordHandler
     let userData: UnsafeMutableRawPointer?
-    /// Read by slots that may outlast this object's place in the lists, but not the object.
-    let active = UnsafeMutablePointer<Atomic<Bool>>.allocate(capacity: 1)
+    private let active = Atomic<Bool>(true)
     private let destructor: Destructor?
     private let destroyed = Atomic<Bool>(false)
 
@@ -21,18 +20,12 @@ package final class Binding: @unchecked Sendable {
         self.handler = handler
         self.userData = userData
         self.destructor = destructor
-        active.initialize(to: Atomic(true))
     }
 
-    deinit {
-        active.deinitialize(count: 1)
-        active.deallocate()
-    }
-
-    var isActive: Bool { active.pointee.load(ordering: .relaxed) }
+    var isActive: Bool { active.load(ordering: .relaxed) }
 
     /// No call starts after this.
-    func deactivate() { active.pointee.store(false, ordering: .sequentiallyConsistent) }
+    func deactivate() { active.store(false, ordering: .sequentiallyConsistent) }
 
     func runDestructor() {
         if !destroyed.exchange(true, ordering: .acquiringAndReleasing) { destructor?(userData) }
@@ -48,26 +41,33 @@ final class BindingScope {
         var binding: Binding
     }
 
+    /// One block: room for what the owner reads beside it, the state, and the slot of a scope with one binding, as most channels have it.
+    /// With an owner it is two cache lines side by side, all that an event on one of many channels touches of both.
+    let ownerMemory: UnsafeMutableRawPointer
     let state: UnsafeMutablePointer<ScopeState>
-    /// In the cache line of the state: the slot of a scope with one binding, as most channels have it.
     private let single: UnsafeMutablePointer<BindingSlot>
     private var entries: [Entry] = []
     /// What the slots of `state` point into.
     private var owners: [Binding] = []
 
-    init() {
-        let slotOffset = MemoryLayout<ScopeState>.stride
-        let memory = UnsafeMutableRawPointer.allocate(
-            byteCount: slotOffset + MemoryLayout<BindingSlot>.stride, alignment: 64)
-        state = memory.bindMemory(to: ScopeState.self, capacity: 1)
+    private static let cacheLineBytes = 64
+
+    /// The owner initializes and deinitializes what it keeps in `ownerMemory`.
+    init(ownerBytes: Int = 0) {
+        let headBytes = (ownerBytes + Self.cacheLineBytes - 1) / Self.cacheLineBytes * Self.cacheLineBytes
+        let stateBytes = MemoryLayout<ScopeState>.stride
+        ownerMemory = .allocate(
+            byteCount: headBytes + stateBytes + MemoryLayout<BindingSlot>.stride,
+            alignment: ownerBytes == 0 ? MemoryLayout<ScopeState>.alignment : Self.cacheLineBytes)
+        state = (ownerMemory + headBytes).bindMemory(to: ScopeState.self, capacity: 1)
+        single = (ownerMemory + headBytes + stateBytes).bindMemory(to: BindingSlot.self, capacity: 1)
         state.initialize(to: ScopeState())
-        single = (memory + slotOffset).bindMemory(to: BindingSlot.self, capacity: 1)
     }
 
     deinit {
         freeSlots()
         state.deinitialize(count: 1)
-        state.deallocate()
+        ownerMemory.deallocate()
     }
 
     private func freeSlots() {
@@ -108,7 +108,7 @@ final class BindingScope {
             (slots + position).initialize(
                 to: BindingSlot(
                     eventID: entry.eventID, handler: entry.binding.handler, userData: entry.binding.userData,
-                    isActive: UnsafePointer(entry.binding.active)))
+                    binding: .passUnretained(entry.binding)))
         }
         state.pointee.slots = slots
         state.pointee.count = sorted.count

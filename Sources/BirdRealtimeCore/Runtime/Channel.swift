@@ -13,7 +13,7 @@ package final class Channel: @unchecked Sendable {
     package let kind: ChannelKind
     package let isMemberChannel: Bool
     let hot: UnsafeMutablePointer<ChannelHot>
-    let scope = BindingScope()
+    let scope: BindingScope
     private let stateValue = Atomic<Int32>(ChannelState.idle.rawValue)
     private let unsubscribed = Atomic<Bool>(false)
     // Guarded by the client's lock.
@@ -31,7 +31,8 @@ package final class Channel: @unchecked Sendable {
         kind = ChannelKind.of(name)
         let text = Self.copy(name)
         names = [text]
-        hot = .allocate(capacity: 1)
+        scope = BindingScope(ownerBytes: MemoryLayout<ChannelHot>.stride)
+        hot = scope.ownerMemory.bindMemory(to: ChannelHot.self, capacity: 1)
         hot.initialize(
             to: ChannelHot(
                 channel: .passUnretained(self), handle: Handles.register(self, as: .channel),
@@ -42,7 +43,6 @@ package final class Channel: @unchecked Sendable {
     deinit {
         for name in names { name.deallocate() }
         hot.deinitialize(count: 1)
-        hot.deallocate()
     }
 
     private static func copy(_ text: String) -> UnsafePointer<CChar> {

@@ -117,7 +117,7 @@ final class Dispatcher {
         _ slots: UnsafeBufferPointer<BindingSlot>, _ scope: UnsafeMutablePointer<ScopeState>,
         _ record: UnsafePointer<bird_record>
     ) {
-        for slot in slots where !scope.pointee.isChanged || slot.isActive.pointee.load(ordering: .relaxed) {
+        for slot in slots where !scope.pointee.isChanged || slot.isActive {
             if hot.pointee.ending.load(ordering: .relaxed) { return }
             slot.handler(record, slot.userData)
         }

@@ -10,7 +10,10 @@ struct BindingSlot {
     var eventID: UInt32
     var handler: RecordHandler
     var userData: UnsafeMutableRawPointer?
-    var isActive: UnsafePointer<Atomic<Bool>>
+    /// Kept alive by the scope. Its own memory: not looked at without need.
+    var binding: Unmanaged<Binding>
+
+    var isActive: Bool { binding._withUnsafeGuaranteedRef { $0.isActive } }
 }
 
 /// The bindings of a channel or of a client, as the delivery context sees them.
