@@ -14,6 +14,8 @@ from conftest import StartClient
 from script_client import Record, ScriptClient
 from scripted_server import (
     DEADLINE_S,
+    PING,
+    PONG,
     TEXT,
     Connection,
     ScriptedServer,
@@ -508,6 +510,20 @@ def test_slow_sender_of_a_message_is_cut(server: ScriptedServer, connect: StartC
     [error] = client.all("error") or [client.wait_for("error")]
     assert (error["error"], error["field"]) == ("BIRD_ERR_TIMEOUT", "message_timeout_ms")
     assert client.wait_for_state("unavailable")["reason"] == "BIRD_ERR_TIMEOUT"
+
+
+def test_pings_in_pieces_are_no_message_that_never_ends(server: ScriptedServer, connect: StartClient) -> None:
+    client = connect(server, message_timeout_ms=300)
+    connection = establish(server, client)
+    ping = frame(PING, b"12345678")
+    start = time.monotonic()
+    while time.monotonic() - start < 1.0:
+        connection.send(ping[:5])
+        assert connection.is_silent_for(0.02)  # so that the client meets the pieces one by one
+        connection.send(ping[5:])
+        assert connection.read_frame().opcode == PONG
+    assert not client.all("state", current="unavailable")
+    assert client.statistic("connects") == 1
 
 
 @pytest.mark.parametrize("shape", ["cut", "fragments"])

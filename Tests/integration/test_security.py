@@ -20,6 +20,7 @@ BOUNDS = {
     "channel | 100 000 and 64 MiB": ("Session/KnownMembers", "membersMax = 100_000"),
     "16; 1024 names may wait, two threads ask": ("Runtime/Resolver", "addressesMax = 16"),
     "calls that wait for the reactor | 262 144": ("Runtime/Client", "commandsMax = 262_144"),
+    "answers to pings that wait to be written | 64 KiB": ("Runtime/Outbound", "pongsBehindBytesMax = 65_536"),
     "names of events bound | 65 536": ("Runtime/InternedNames", "namesMax = 65_536"),
     "2048 bytes, one line; 1 MiB for sinks": ("Observability/LogWriter", "bufferBytesMax = 1_048_576"),
 }

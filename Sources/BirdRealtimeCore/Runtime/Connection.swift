@@ -78,9 +78,10 @@ final class Connection: EventSource {
 
     func send(_ text: [UInt8], _ kind: FrameKind, maskKey: UInt32, clientEventCost: Int) {
         guard phase == .open || phase == .upgrading, !isDetached else { return }
+        guard kind != .pong else { return outbound.appendPong(opcode: .text, text, maskKey: maskKey) }
         outbound.append(opcode: .text, text, maskKey: maskKey)
         switch kind {
-        case .plain: break
+        case .plain, .pong: break
         case .clientEvent: outbound.markClientEvent(cost: clientEventCost)
         case .awaited: outbound.markAwaited()
         }
@@ -368,10 +369,8 @@ final class Connection: EventSource {
             case .ping(let start, let length, let consumed):
                 pong(UnsafeRawBufferPointer(start: base + offset + start, count: length))
                 offset += consumed
-                continue
             case .pong(_, _, let consumed):
                 offset += consumed
-                continue
             case .close(let code, let reason, _):
                 closedByPeer(code, reason)
                 return
@@ -383,7 +382,7 @@ final class Connection: EventSource {
                 if partialSince == nil { partialSince = reactor.now }
                 return
             }
-            if partialSince != nil { partialSince = nil }
+            if partialSince != nil, !decoder.isInsideMessage { partialSince = nil }
         }
     }
 
@@ -392,7 +391,7 @@ final class Connection: EventSource {
     }
 
     private func pong(_ payload: UnsafeRawBufferPointer) {
-        outbound.append(opcode: .pong, Array(payload), maskKey: reactor.random.maskKey())
+        outbound.appendPong(opcode: .pong, Array(payload), maskKey: reactor.random.maskKey())
     }
 
     /// RFC 6455 5.5.1: answer a close with a close, then let the server close the stream.

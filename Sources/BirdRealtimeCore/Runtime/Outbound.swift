@@ -2,10 +2,18 @@ import Glibc
 
 /// Frames on their way to the socket. Reactor thread only; the bound is kept by whoever adds.
 struct Outbound {
+    /// So much may wait when the answer to a ping joins it. Behind more, only the latest answer of each kind is kept until all has been
+    /// written (RFC 6455 5.5.3): an edge that pings and does not read fills no memory.
+    static let pongsBehindBytesMax = 65_536
+
     private(set) var bytes: [UInt8] = []
     private var written = 0
     /// Where each waiting client event and each awaited frame ends; a client event costs what it was counted with, nothing else does.
     private var marks: [(end: Int, cost: Int)] = []
+
+    /// The latest answers that do not wait among `bytes`; a control frame and a message.
+    private var owedPong: (payload: [UInt8], maskKey: UInt32)?
+    private var owedMessage: (payload: [UInt8], maskKey: UInt32)?
 
     /// What a flush has done.
     struct Progress {
@@ -22,6 +30,23 @@ struct Outbound {
 
     mutating func append(opcode: Opcode, _ payload: [UInt8], maskKey: UInt32) {
         payload.withUnsafeBytes { FrameEncoder.append(opcode: opcode, payload: $0, maskKey: maskKey, to: &bytes) }
+    }
+
+    /// The answer to a ping, as a control frame or as a message.
+    mutating func appendPong(opcode: Opcode, _ payload: [UInt8], maskKey: UInt32) {
+        if bytes.count - written <= Self.pongsBehindBytesMax {
+            append(opcode: opcode, payload, maskKey: maskKey)
+        } else if opcode == .pong {
+            owedPong = (payload, maskKey)
+        } else {
+            owedMessage = (payload, maskKey)
+        }
+    }
+
+    private mutating func appendOwed() {
+        if let owedPong { append(opcode: .pong, owedPong.payload, maskKey: owedPong.maskKey) }
+        if let owedMessage { append(opcode: .text, owedMessage.payload, maskKey: owedMessage.maskKey) }
+        (owedPong, owedMessage) = (nil, nil)
     }
 
     /// What was appended last is a client event that was counted with this.
@@ -43,7 +68,9 @@ struct Outbound {
         writing: while written < bytes.count {
             let outcome = bytes.withUnsafeBytes { stream.write(UnsafeRawBufferPointer(rebasing: $0[written...])) }
             switch outcome {
-            case .bytes(let count): written += count
+            case .bytes(let count):
+                written += count
+                if written == bytes.count { appendOwed() }
             case .wouldBlock, .end: break writing
             case .failed(let fault):
                 progress.failure = fault

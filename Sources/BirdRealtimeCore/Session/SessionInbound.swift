@@ -18,7 +18,7 @@ extension Session {
         case dialect.connectionEstablished:
             handshakeCame(Payload.handshake(message.data, dialect), &turn)
         case dialect.ping where state == .connected:
-            send(OutboundMessage.pong(dialect: dialect), &turn)
+            send(OutboundMessage.pong(dialect: dialect), as: .pong, &turn)
         case dialect.pong where state == .connected:
             turn.note(.ponged)
         case dialect.error:

@@ -236,6 +236,8 @@ package enum FrameKind: Equatable, Sendable {
     case clientEvent
     /// `SessionInput.written` tells when it has been written.
     case awaited
+    /// Answers a ping; a later answer may stand for it.
+    case pong
 }
 
 /// What the runtime must do, in this order, after `handle` has returned.

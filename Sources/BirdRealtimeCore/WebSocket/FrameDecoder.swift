@@ -44,6 +44,9 @@ package struct FrameDecoder {
     /// Payload bytes of the incomplete frame at the start of the buffer that the validator has seen.
     private var validated = 0
 
+    /// A fragment has come, and not the last one yet.
+    var isInsideMessage: Bool { fragmented != nil }
+
     package init(messageBytesMax: Int) {
         self.messageBytesMax = messageBytesMax
     }

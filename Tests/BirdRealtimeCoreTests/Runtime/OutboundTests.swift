@@ -58,4 +58,31 @@ import Testing
         #expect(received == sent)
         #expect(cost == frames)
     }
+
+    /// An edge that pings and does not read.
+    @Test func answersOnlyTheLatestOfManyPingsThatNobodyReads() throws {
+        let (stream, peer) = try pair()
+        defer {
+            stream.close()
+            close(peer)
+        }
+        var outbound = Outbound()
+        for number in 0..<50_000 {
+            outbound.appendPong(opcode: .pong, Array("control \(number)".utf8), maskKey: 0)
+            outbound.appendPong(opcode: .text, Array("message \(number)".utf8), maskKey: 0)
+            _ = outbound.flush(to: stream)
+            #expect(outbound.bytes.count < 3 * Outbound.pongsBehindBytesMax)
+        }
+        var received: [UInt8] = []
+        while !outbound.isEmpty {
+            received += read(peer, atMost: 100_000)
+            _ = outbound.flush(to: stream)
+        }
+        while case let rest = read(peer, atMost: 100_000), !rest.isEmpty { received += rest }
+        var last: [UInt8] = []
+        FrameEncoder.append(opcode: .pong, payload: Array("control 49999".utf8), maskKey: 0, to: &last)
+        FrameEncoder.append(opcode: .text, payload: Array("message 49999".utf8), maskKey: 0, to: &last)
+        #expect(received.suffix(last.count) == last[...])
+        #expect(received.count < 50_000)
+    }
 }
