@@ -79,13 +79,17 @@ class Channel(GloballyBindable):
     def wait_subscribed(self, timeout: float | None = None) -> None:
         """Waits until the channel is subscribed and handlers have been told. Raises why it failed, or TimedOut after
         timeout seconds."""
+        has_been = False
 
         def is_ready() -> bool:
-            return self._is_told and self.subscribed
+            # Noted, since the subscription may be interrupted by the time that the wait has ended.
+            nonlocal has_been
+            has_been = has_been or (self._is_told and self.subscribed)
+            return has_been
 
         if not self._client._wait(lambda: is_ready() or self._is_over(), timeout):
             raise TimedOut(f"{self.name} was not subscribed within {timeout} s")
-        if not is_ready():
+        if not has_been:
             raise self.error or self._client._ended() or NotSubscribed(f"{self.name} was unsubscribed")
 
     def events(self, timeout: float | None = None) -> EventStream:

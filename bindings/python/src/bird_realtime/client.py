@@ -147,14 +147,21 @@ class BirdRealtime(GloballyBindable):
         if state not in STATES:
             raise InvalidArgument(f"no state {state!r}; there are {', '.join(sorted(STATES))}", field="state")
         seen: list[object] = []
+
+        def is_reached() -> bool:
+            # Noted, since the state may be another one by the time that the wait has ended.
+            if self.connection._is(state):
+                seen.append(state)
+            return bool(seen)
+
         self.connection.bind(state, seen.append)
         try:
-            reached = self._wait(lambda: bool(seen) or self.connection._is(state) or self._is_over(), timeout)
+            has_ended = self._wait(lambda: is_reached() or self._is_over(), timeout)
         finally:
             self.connection.unbind(state, seen.append)
-        if not reached:
+        if not has_ended:
             raise TimedOut(f"the connection was not {state} within {timeout} s; it is {self.connection.state}")
-        if not seen and not self.connection._is(state):
+        if not seen:
             raise self._ended() or _closed()
 
     def flush(self, timeout: float | None = None) -> None:

@@ -47,6 +47,19 @@ def test_states_of_a_life(edge: EdgeServer, connect: Connect) -> None:
     assert [entry.text for entry in edge.journal("closed")] == ["1000 client disconnect"] * 2
 
 
+def test_a_wait_has_seen_what_passes_at_once(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is lost between the look that ends the wait and what is done next."""
+    bird = connect()
+    channel = bird.subscribe("orders")
+    channel.wait_subscribed(GENEROUS_S)
+    looks = iter([True])
+    monkeypatch.setattr(type(bird.connection), "_is", lambda self, state: next(looks, False))
+    bird.wait_until("connected", GENEROUS_S)
+    looks = iter([True])
+    monkeypatch.setattr(type(channel), "subscribed", property(lambda self: next(looks, False)))
+    channel.wait_subscribed(GENEROUS_S)
+
+
 def test_the_upgrade_names_the_client(edge: EdgeServer, connect: Connect) -> None:
     connect()
     (opened,) = edge.journal("opened")
