@@ -276,6 +276,8 @@ def test_handlers_are_unbound_one_by_one_by_event_and_all(edge: EdgeServer, run:
 
     def told(number: int) -> list[str]:
         """What handlers say of one event each, up to that of the sequence."""
+        script.write("member")
+        script.wait_for("is -")  # what was written before has been done
         for event in ("moved", "gone", "end"):
             edge.publish(event, ["orders"], number)
         script.wait_for(f"took orders orders end {number}")
