@@ -94,6 +94,11 @@ class ScriptClient:
         self.process.stdout.close()
         assert status == 0, status
 
+    def decode(self, text: str) -> Record:
+        """What the program printed, as it comes."""
+        line: Record = json.loads(text)
+        return line
+
     def _wait_for_reply(self) -> Record:
         with self._changed:
             while True:
@@ -108,7 +113,7 @@ class ScriptClient:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for text in self.process.stdout:
-            line = json.loads(text)
+            line = self.decode(text)
             with self._changed:
                 self._lines.append(line)
                 self._changed.notify_all()

@@ -197,8 +197,9 @@ class Connection:
         return Frame(opcode, payload)
 
     def has_input(self, within_s: float) -> bool:
-        """Whether something to read comes so soon; not for TLS, which may hold bytes itself."""
-        return bool(self._received or select.select([self.socket], [], [], within_s)[0])
+        """Whether something to read comes so soon."""
+        held = isinstance(self.socket, ssl.SSLSocket) and self.socket.pending()
+        return bool(self._received or held or select.select([self.socket], [], [], within_s)[0])
 
     def read_byte(self) -> int:
         """The next byte of a client that may not be speaking WebSocket."""

@@ -1,0 +1,175 @@
+"""An edge that publishes twenty numbers a second, remembers who was sent which, and breaks as a case orders it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+
+from scripted_server import (
+    CLOSE,
+    PING,
+    PONG,
+    TEXT,
+    Connection,
+    Frame,
+    ScriptedServer,
+    event,
+    frame,
+    succeeded,
+)
+
+CHANNEL = "orders"
+INTERVAL_S = 0.05
+PATIENCE_S = 3600.0  # with a client that says nothing
+SEND_BUFFER_BYTES = 4 * 1024 * 1024  # what nobody takes for minutes must not stop the edge
+
+Fault = Callable[[Connection], None]
+
+
+class Session:
+    """A connection that is served well until it ends or is given an order, on a thread of its own."""
+
+    def __init__(self, edge: LabEdge, connection: Connection) -> None:
+        self.sent: list[tuple[int, float]] = []  # numbers, and when
+        self.joined_at: float | None = None
+        self._edge = edge
+        self._connection = connection
+        self._order: Fault | None = None
+
+    def order(self, fault: Fault) -> None:
+        """The last thing that the session's thread does, between two events."""
+        self._order = fault
+
+    def serve(self, number: int) -> None:
+        self._connection.establish(f"{number}.{number}", self._edge.activity_timeout_s)
+        while self._order is None:
+            if self._connection.has_input(self._wait_s()):
+                if not self._answer(self._connection.read_frame()):
+                    return
+            elif self.joined_at is not None:
+                self._publish()
+        self._edge.carry_out(self._order, self._connection)
+
+    def _wait_s(self) -> float:
+        """Until the next number is due; the first comes right behind the confirmation."""
+        if self.joined_at is None or self._edge.is_quiet:
+            return INTERVAL_S
+        return max(0.0, self._edge.due_at(self.sent[-1][0] + 1) - time.monotonic()) if self.sent else 0.0
+
+    def _publish(self) -> None:
+        with self._edge.publishing:
+            if self._edge.is_quiet:
+                return
+            number = self.sent[-1][0] + 1 if self.sent else self._edge.number_now() + 1
+            self.sent.append((number, time.monotonic()))
+        self._connection.send_text(event("tick", CHANNEL, number))
+
+    def _answer(self, received: Frame) -> bool:
+        """False: the connection is over."""
+        if received.opcode == CLOSE:
+            self._connection.send(frame(CLOSE, received.payload[:2]))
+            return False
+        if received.opcode == PING:
+            self._connection.send(frame(PONG, received.payload))
+        elif received.opcode == TEXT:
+            name, data = received.json["event"], received.json.get("data")
+            if name == "bird:ping":
+                self._connection.send_text({"event": "bird:pong"})
+            elif name == "bird:subscribe":
+                self._connection.send_text(succeeded(data["channel"]))
+                if data["channel"] == CHANNEL:
+                    self.joined_at = time.monotonic()
+        return True
+
+
+class LabEdge:
+    """`context` for TLS. The next connections meet the faults, one each; those behind them are served well."""
+
+    def __init__(
+        self,
+        server: ScriptedServer,
+        context: ssl.SSLContext | None = None,
+        faults: list[Fault] | None = None,
+        activity_timeout_s: int = 120,
+        on_fault: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.server = server
+        self.context = context
+        self.faults = deque(faults or [])
+        self.activity_timeout_s = activity_timeout_s
+        self.sessions: list[Session] = []
+        self.accepted = 0
+        self.is_quiet = False
+        self.publishing = threading.Lock()
+        self._on_fault = on_fault
+        self._began = time.monotonic()
+        self._connections: list[Connection] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    @property
+    def host(self) -> str:
+        return self.server.host
+
+    def number_now(self) -> int:
+        return int((time.monotonic() - self._began) / INTERVAL_S)
+
+    def due_at(self, number: int) -> float:
+        return self._began + number * INTERVAL_S
+
+    def fall_silent(self) -> None:
+        """Nothing is published from now on."""
+        with self.publishing:
+            self.is_quiet = True
+
+    def carry_out(self, fault: Fault, connection: Connection) -> None:
+        self._on_fault()
+        fault(connection)
+
+    def _accept(self) -> None:
+        self.server.listener.settimeout(None)
+        while True:
+            try:
+                sock, _ = self.server.listener.accept()
+            except OSError:
+                return
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+            self.accepted += 1
+            connection = Connection(sock, PATIENCE_S)
+            self._connections.append(connection)
+            fault = self.faults.popleft() if self.faults else None
+            threading.Thread(target=self._serve, args=[connection, self.accepted, fault], daemon=True).start()
+
+    def _serve(self, connection: Connection, number: int, fault: Fault | None) -> None:
+        # However a client goes away is none of the edge's business. Who has met a fault may wait for ever.
+        with contextlib.suppress(OSError, ValueError, AssertionError):
+            if fault is not None:
+                self.carry_out(fault, connection)
+                return
+            if self.context is not None:
+                connection.start_tls(self.context)
+            session = Session(self, connection)
+            self.sessions.append(session)
+            session.serve(number)
+
+    def close(self) -> None:
+        self.server.close()
+        for connection in self._connections:
+            connection.close()
+
+    def __enter__(self) -> LabEdge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
