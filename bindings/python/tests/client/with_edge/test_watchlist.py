@@ -88,13 +88,15 @@ def test_what_the_edge_ends(edge: EdgeServer, connect: Connect, sdk: Bird, ended
     if ended_by == "deadline":
         edge.set_authorized_deadline(0.2)
         edge.update_app(authorized_connections=True)
-    bird = connect("m_7")
+    bird = connect("m_7", auto_connect=False, wait=False)
     errors = errors_of(bird)
     states: list[Any] = []
     bird.connection.bind(
         "state_change", lambda change: states.append((change.current, change.code, change.reason_text))
     )
+    bird.connect()
     if ended_by == "sdk":
+        bird.wait_until("connected", GENEROUS_S)
         bird.signin(timeout=GENEROUS_S)
         sdk.realtime.members.disconnect(edge.app_id, "m_7")
     text = "Member connections terminated" if ended_by == "sdk" else "not authorized within timeout"
@@ -114,8 +116,9 @@ def test_what_the_edge_ends(edge: EdgeServer, connect: Connect, sdk: Bird, ended
 @pytest.mark.parametrize("name", ["cache-prices", "private-cache-prices", "presence-cache-prices"])
 def test_cache_channels(edge: EdgeServer, connect: Connect, sdk: Bird, name: str) -> None:
     seen: list[tuple[str, Any]] = []
-    first = connect().subscribe(name)
-    first.bind_global(lambda event: seen.append((event.name, event.data)))
+    first = connect(auto_connect=False, wait=False)
+    first.subscribe(name).bind_global(lambda event: seen.append((event.name, event.data)))
+    first.connect()
     eventually(lambda: seen == [("bird:cache_miss", None)], "the miss")
     sdk.realtime.publish(edge.app_id, event="moved", channels=[name], data={"eur": 1.5})
     eventually(lambda: seen[1:] == [("moved", {"eur": 1.5})], "the event")
@@ -131,8 +134,9 @@ def test_cache_channels(edge: EdgeServer, connect: Connect, sdk: Bird, name: str
 
 def test_connection_counts(connect: Connect) -> None:
     counts: list[int] = []
-    first, second = connect(), connect("m_2")
+    first, second = connect(auto_connect=False, wait=False), connect("m_2")
     first.subscribe("orders").bind("bird:connection_count", lambda event: counts.append(event.data["connection_count"]))
+    first.connect()
     eventually(lambda: counts == [1], "the first count")
     second.subscribe("orders")
     eventually(lambda: counts == [1, 2], "the second")
