@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import re
 import time
 from collections import deque
+from email.utils import formatdate
 
 import pytest
 from command_edge import CommandEdge
@@ -82,6 +84,18 @@ def test_useless_answer_is_final(
     assert connection.is_silent_for(0.1)
 
 
+@pytest.mark.c_only("what is decided in the engine alone")
+def test_compressed_answer_is_called_that(auth: ScriptedServer, client: ScriptClient, connection: Connection) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    assert "encoding" not in post.read_post()[0].lower()
+    post.respond(200, gzip.compress(GRANTED.encode()), Content_Encoding="gzip")
+    failed = client.wait_for("subscription_error")
+    assert (failed["error"], failed["will_retry"]) == ("BIRD_ERR_AUTH", 0)
+    assert "has the content-encoding gzip, which was not asked for" in failed["message"]
+    assert connection.is_silent_for(0.1)
+
+
 @pytest.mark.c_only("completion records")
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 def test_denial_is_final_until_asked_again(
@@ -120,17 +134,53 @@ def test_transient_failure_is_tried_again(
     assert auth.is_left_alone_for(0.2)
 
 
-def test_retry_after_is_honoured(auth: ScriptedServer, client: ScriptClient, connection: Connection) -> None:
+@pytest.mark.c_only("libcurl reads it")
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_honoured(auth: ScriptedServer, client: ScriptClient, connection: Connection, form: str) -> None:
     client.do("subscribe", "private-ledger", 0)
     post = auth.accept()
     post.read_post()
-    post.respond(429, Retry_After="2")
     start = time.monotonic()
+    # A date has whole seconds: 3 from now may be little more than 2.
+    post.respond(429, Retry_After="2" if form == "seconds" else formatdate(time.time() + 3, usegmt=True))
     post = auth.accept()
     assert time.monotonic() - start >= 1.9
     post.read_post()
     post.respond(200, GRANTED)
     connection.join("private-ledger", auth="key:signature")
+
+
+@pytest.mark.c_only("libcurl reads it")
+@pytest.mark.parametrize("wish", ["Thu, 01 Jan 1970 00:00:01 GMT", "soon", "-7"])
+def test_retry_after_that_asks_for_nothing(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection, wish: str
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    for status in (503, 200):
+        post = auth.accept()
+        post.read_post()
+        post.respond(status, GRANTED, Retry_After=wish)
+    connection.join("private-ledger", auth="key:signature")
+
+
+@pytest.mark.c_only("what is decided in the engine alone")
+@pytest.mark.parametrize(
+    ("status", "error", "says"),
+    [(200, "BIRD_ERR_AUTH", "is larger than 262144 bytes"), (403, "BIRD_ERR_DENIED", "HTTP 403")],
+)
+def test_answer_that_is_too_large_is_final(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection, status: int, error: str, says: str
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    post.read_post()
+    with contextlib.suppress(ConnectionError):  # nobody reads it to the end
+        post.respond(status, b" " * 10_000_000)
+    failed = client.wait_for("subscription_error")
+    assert (failed["error"], failed["will_retry"], failed["http_status"]) == (error, 0, status)
+    assert says in failed["message"]
+    assert auth.is_left_alone_for(0.3)
+    assert connection.is_silent_for(0.1)
 
 
 def test_lasting_failure_is_reported_once_and_tried_on(

@@ -506,8 +506,9 @@ def test_no_secret_in_any_sink(
     authorize(403, granted)
     client.wait_for("subscription_error", channel="private-a")
     client.do("subscribe", "private-b", 0)
-    authorize(302, granted, Location=f"https://example.com/?token={SECRET}")
-    client.wait_for("subscription_error", channel="private-b")
+    authorize(302, granted, Location=f"https://{SECRET}:{SECRET}@example.com/@login?token={SECRET}#{SECRET}")
+    redirected = client.wait_for("subscription_error", channel="private-b")
+    assert "Location is https://example.com/@login." in redirected["message"]
     client.do("subscribe", "private-c", 0)
     authorize(200, {"member_data": member_data, "shared_secret": f"{SECRET}-shared"})
     client.wait_for("subscription_error", channel="private-c")

@@ -59,7 +59,11 @@ enum Authorizer {
                     httpStatus: answer.status, endpoint: endpoint),
                 retryAfterMs: nil)
         }
-        guard let document = JSONDocument.parse(answer.body) else { return unusable("is not JSON") }
+        guard !answer.isTooLarge else { return unusable("is larger than \(HTTPPosts.bodyBytesMax) bytes") }
+        guard let document = JSONDocument.parse(answer.body) else {
+            let compression = answer.contentEncoding.map { "has the content-encoding \($0), which was not asked for" }
+            return unusable(compression ?? "is not JSON")
+        }
         guard let auth = document["auth"]?.string, !auth.isEmpty else {
             return unusable("has no \"auth\" string")
         }

@@ -11,9 +11,12 @@ struct HTTPBody: Equatable {
 struct HTTPAnswer {
     var status: Int32
     var body: [UInt8]
-    /// Retry-After in milliseconds, when it was given in seconds.
+    /// The body was larger than `HTTPPosts.bodyBytesMax` and is not whole.
+    var isTooLarge = false
+    /// Retry-After in milliseconds.
     var retryAfterMs: Int64?
     var location: String?
+    var contentEncoding: String?
 }
 
 /// The POSTs of every client on this reactor. Reactor thread only.
@@ -170,7 +173,8 @@ final class HTTPPost {
 
     private func ended(_ code: CURLcode) {
         guard let transfer else { return }
-        guard code == CURLE_OK else {
+        // What was refused for its size alone was answered all the same.
+        guard code == CURLE_OK || transfer.isTooLarge else {
             var fault = url.route.fault(code, of: transfer, resolved: resolved)
             fault.area = .authorization
             finish(.failure(fault))
@@ -181,17 +185,22 @@ final class HTTPPost {
         finish(
             .success(
                 HTTPAnswer(
-                    status: Int32(clamping: status), body: transfer.body, retryAfterMs: transfer.retryAfterMs,
-                    location: transfer.location)))
+                    status: Int32(clamping: status), body: transfer.body, isTooLarge: transfer.isTooLarge,
+                    retryAfterMs: transfer.retryAfterMs, location: transfer.location,
+                    contentEncoding: transfer.contentEncoding)))
     }
 }
 
 private final class PostTransfer: CurlTransfer {
+    private static let retryAfterSecondsMax: curl_off_t = 1_000_000
+    /// Of what the server said and a message repeats.
+    private static let wordsCharactersMax = 512
+
     var onFinished: ((CURLcode) -> Void)?
     var body: [UInt8] = []
     var isTooLarge = false
-    var retryAfterMs: Int64?
     var location: String?
+    var contentEncoding: String?
 
     override init?() {
         super.init()
@@ -216,8 +225,11 @@ private final class PostTransfer: CurlTransfer {
 
     override func finished(_ code: CURLcode) { onFinished?(code) }
 
-    override func words(for code: CURLcode) -> String {
-        isTooLarge ? "the answer is larger than \(HTTPPosts.bodyBytesMax) bytes" : super.words(for: code)
+    /// Retry-After, which may be a number of seconds or a date (RFC 9110 section 10.2.3); nil: none, or a moment that has passed.
+    var retryAfterMs: Int64? {
+        var seconds: curl_off_t = 0
+        _ = birdcurl_get_offset(handle, CURLINFO_RETRY_AFTER, &seconds)
+        return seconds > 0 ? Int64(min(seconds, Self.retryAfterSecondsMax)) * 1_000 : nil
     }
 
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -235,11 +247,19 @@ private final class PostTransfer: CurlTransfer {
         var value = line[line.index(after: colon)...].drop(while: isSpace)
         while let last = value.last, isSpace(last) { value.removeLast() }
         switch line[..<colon].lowercased() {
-        case "retry-after":
-            if let seconds = Int64(value), seconds >= 0, seconds < 1_000_000 { retryAfterMs = seconds * 1_000 }
-        // Without the query, since it is for a message.
-        case "location": location = String(value.prefix(512).prefix { $0 != "?" })
+        case "location": location = Self.place(value)
+        case "content-encoding": contentEncoding = String(value.prefix(Self.wordsCharactersMax))
         default: break
         }
+    }
+
+    /// Where a redirect leads, for a message: without a user, a password, a query or a fragment, which may be secret.
+    private static func place(_ location: Substring) -> String {
+        var parts = location.prefix { $0 != "?" && $0 != "#" }
+            .split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        if parts.count > 2, parts[1].isEmpty, let at = parts[2].lastIndex(of: "@") {
+            parts[2] = parts[2][parts[2].index(after: at)...]
+        }
+        return String(parts.joined(separator: "/").prefix(wordsCharactersMax))
     }
 }
