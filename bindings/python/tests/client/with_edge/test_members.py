@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from bird_realtime import (
     BirdRealtime,
     BirdRealtimeError,
     ConnectionFailed,
+    Event,
     InvalidState,
     Member,
     PresenceChannel,
@@ -145,12 +145,12 @@ def test_the_cause_wins_over_the_timeout(edge: EdgeServer, connect: Connect) -> 
     bird = connect(thread=False)
     edge.fail_http("member_auth", status=403, times=1)
 
-    def busy(seconds: float) -> None:
-        started = time.monotonic()
-        while time.monotonic() - started < seconds:
-            threading.Event().wait(0.01)
+    def busy(event: Event) -> None:
+        eventually(lambda: edge.journal("member_auth"), "the question")
+        answered = time.monotonic()
+        eventually(lambda: time.monotonic() - answered > 0.5, "the answer, and the deadline")
 
-    bird.subscribe("orders").bind("bird:subscription_succeeded", lambda event: busy(0.5))
+    bird.subscribe("orders").bind("bird:subscription_succeeded", busy)
     with pytest.raises(AuthorizationError):
         bird.signin(timeout=0.4)
 
