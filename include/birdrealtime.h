@@ -499,7 +499,9 @@ void bird_members_free(bird_members *members);
 
 /* Handlers get what is delivered after the call. How things stand is told late as well, once and before anything else that the handler
    gets: a handler that is bound to bird:subscription_succeeded or bird:subscription_error of a channel when that is how its subscription
-   stands gets the record again; an observer of BIRD_RECORD_WATCHLIST gets who is online now and who is offline. binding may be NULL. */
+   stands gets the record again; an observer of BIRD_RECORD_WATCHLIST gets who is online now and who is offline. Nothing else is told
+   late: what the edge sends with its answer (a cached event, the first count) may be delivered before a handler is bound to a channel
+   subscribed while connected. Bind before bird_client_connect(), or to the client, whose handlers get it. binding may be NULL. */
 /* Calls the handler for each record of the channel with this event name, application events and bird:subscription_succeeded,
    bird:subscription_error, bird:member_added, bird:member_removed, bird:connection_count and bird:decryption_error alike; event NULL
    means every application event. Handlers of one event run in this order: the channel's named ones, the client's named ones, then those for every

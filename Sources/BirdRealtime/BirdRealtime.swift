@@ -113,6 +113,9 @@ public final class BirdRealtime: Sendable {
     /// Names that begin with "presence-" give a `PresenceChannel`, those with "private-encrypted-" an `EncryptedChannel`, others with
     /// "private-" a `PrivateChannel`.
     ///
+    /// The answer is told to handlers that are bound later, too. What the edge sends with it, a cached event or the first count, may
+    /// come before them on a connected client whose `deliveryQueue` is not the caller's: bind such handlers before `connect()`.
+    ///
     /// A name that the protocol does not allow gives a channel that has failed: its `error`, `bird:subscription_error` on the
     /// channel and `onError` say why.
     @discardableResult
