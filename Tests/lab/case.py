@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trial import Trial
+    from trial import Measured, Trial
 
 
 @dataclass(frozen=True)
 class Case:
     """One thing that breaks, what the program shall be told of it, and when service shall be back.
 
-    `run` breaks and heals things by a Trial. `told` is what is then told, in order, as `telling.py` words it; `run`
-    need not wait for it. Times are the shortest and the longest that are right, in seconds: None for `told_s` where
-    nothing is told, and for `back_s` where service is never gone.
+    `run` breaks and heals things by a Trial, and need not wait for what follows; one that is about more than one client
+    of a Trial gives its own Measured. `told` is what is then told, in order, as `telling.py` words it. Times are the
+    shortest and the longest that are right, in seconds: None for `told_s` where nothing is told, and for `back_s` where
+    service is never gone.
     """
 
     name: str
     what: str
-    run: Callable[[Trial], None]
+    run: Callable[[Trial], Measured | None]
     told: tuple[str, ...]
     told_s: tuple[float, float] | None
     back_s: tuple[float, float] | None

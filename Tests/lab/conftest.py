@@ -79,8 +79,7 @@ def run(case: Case, directory: Path) -> Measured:
     directory.mkdir()
     trial = Trial(case, directory)
     with trial.stack:
-        case.run(trial)
-        return trial.measure()
+        return case.run(trial) or trial.measure()
 
 
 Runs = dict[str, list[Future[Measured]]]

@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from scripted_server import (
@@ -28,6 +28,8 @@ CHANNEL = "orders"
 INTERVAL_S = 0.05
 PATIENCE_S = 3600.0  # with a client that says nothing
 SEND_BUFFER_BYTES = 4 * 1024 * 1024  # what nobody takes for minutes must not stop the edge
+
+REFUSED = {"event": "bird:error", "data": {"code": None, "message": "the signature is wrong"}}
 
 Fault = Callable[[Connection], None]
 
@@ -68,7 +70,7 @@ class Session:
                 return
             number = self.sent[-1][0] + 1 if self.sent else self._edge.number_now() + 1
             self.sent.append((number, time.monotonic()))
-        self._connection.send_text(event("tick", CHANNEL, number))
+        self._connection.send_text(event("tick", self._edge.channel, number))
 
     def _answer(self, received: Frame) -> bool:
         """False: the connection is over."""
@@ -82,8 +84,9 @@ class Session:
             if name == "bird:ping":
                 self._connection.send_text({"event": "bird:pong"})
             elif name == "bird:subscribe":
-                self._connection.send_text(succeeded(data["channel"]))
-                if data["channel"] == CHANNEL:
+                is_admitted = self._edge.admits(data)
+                self._connection.send_text(succeeded(data["channel"]) if is_admitted else REFUSED)
+                if is_admitted and data["channel"] == self._edge.channel:
                     self.joined_at = time.monotonic()
         return True
 
@@ -98,10 +101,12 @@ class LabEdge:
         faults: list[Fault] | None = None,
         activity_timeout_s: int = 120,
         on_fault: Callable[[], None] = lambda: None,
+        channel: str = CHANNEL,
     ) -> None:
         self.server = server
         self.context = context
         self.faults = deque(faults or [])
+        self.channel = channel
         self.activity_timeout_s = activity_timeout_s
         self.sessions: list[Session] = []
         self.accepted = 0
@@ -130,6 +135,10 @@ class LabEdge:
         """Nothing is published from now on."""
         with self.publishing:
             self.is_quiet = True
+
+    def admits(self, _subscribe: Mapping[str, str]) -> bool:
+        """Whether the data of a subscribe is in order."""
+        return True
 
     def carry_out(self, fault: Fault, connection: Connection) -> None:
         self._on_fault()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import telling
 from case import Case
-from lab_edge import CHANNEL, Fault, LabEdge, Session
+from lab_edge import Fault, LabEdge, Session
 from paths import CLIENT_SCRIPT
 from script_client import Record, ScriptClient
 from scripted_server import ScriptedServer
@@ -64,7 +64,7 @@ class Trial:
         self.client = LabClient([*(command or []), CLIENT_SCRIPT], **{**settings, **self._case.options, **options})
         self.stack.callback(self.client.finish)
         assert self.client.created["status"] == "BIRD_OK", self.client.created
-        self.client.do("subscribe", CHANNEL, 0)
+        self.client.do("subscribe", edge.channel, 0)
         self.client.do("connect")
 
     def serve(self, *faults: Fault, activity_timeout_s: int = 120) -> LabEdge:
@@ -125,7 +125,7 @@ class Trial:
         return Measured(
             told=words,
             told_s=self._since_fault()[0]["at_s"] - self._fault_at if words else None,
-            back_s=first - healed_at if words else None,
+            back_s=first - healed_at,
             lost=len(self._owed(last) - set(received)),
             received=len(received),
             away=received[-1] - received[0] + 1 - len(received),
@@ -151,7 +151,8 @@ class Trial:
 
     def _events(self) -> list[tuple[int, float]]:
         """Numbers, and when they came."""
-        return [(json.loads(record["data"]), record["at_s"]) for record in self.client.all("event", channel=CHANNEL)]
+        events = self.client.all("event", channel=self.edge.channel)
+        return [(json.loads(record["data"]), record["at_s"]) for record in events]
 
     def _served_since(self, moment: float) -> list[float]:
         """When the events of the newest connection came that came after the moment."""
