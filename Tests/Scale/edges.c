@@ -100,7 +100,7 @@ static int compare(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-void edges_arrivals(struct edges *edges, size_t *accepted, size_t *busiest) {
+struct arrivals edges_arrivals(struct edges *edges) {
     uint64_t *times = NULL;
     size_t count = 0;
     edges_command(edges, SIZE_MAX, "arrivals");
@@ -116,17 +116,21 @@ void edges_arrivals(struct edges *edges, size_t *accepted, size_t *busiest) {
         }
         free(line);
     }
-    *accepted = count;
-    *busiest = 0;
-    if (count > 0)
+    struct arrivals arrivals = {.accepted = count};
+    if (count > 0) {
         qsort(times, count, sizeof *times, compare);
+        arrivals.first_ms = times[0];
+        arrivals.median_ms = times[count / 2];
+        arrivals.last_ms = times[count - 1];
+    }
     for (size_t first = 0, last = 0; last < count; last++) {
         while (times[last] - times[first] >= BUSY_WINDOW_MS)
             first++;
-        if (last - first + 1 > *busiest)
-            *busiest = last - first + 1;
+        if (last - first + 1 > arrivals.busiest)
+            arrivals.busiest = last - first + 1;
     }
     free(times);
+    return arrivals;
 }
 
 void edges_stop(struct edges *edges) {

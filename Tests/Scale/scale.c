@@ -284,10 +284,12 @@ static void restart(struct edges *edges) {
     uint64_t down_ms = clock_ms() - start;
     wait_until(all_subscribed, "reconnecting");
     uint64_t back_ms = clock_ms() - start;
-    size_t accepted, busiest;
-    edges_arrivals(edges, &accepted, &busiest);
-    printf("{\"down_ms\": %llu, \"back_ms\": %llu, \"accepted\": %zu, \"busiest_100ms\": %zu}",
-           (unsigned long long)down_ms, (unsigned long long)back_ms, accepted, busiest);
+    struct arrivals arrivals = edges_arrivals(edges);
+    printf("{\"down_ms\": %llu, \"back_ms\": %llu, \"accepted\": %zu, \"busiest_100ms\": %zu, \"first_ms\": %llu, "
+           "\"median_ms\": %llu, \"last_ms\": %llu}",
+           (unsigned long long)down_ms, (unsigned long long)back_ms, arrivals.accepted, arrivals.busiest,
+           (unsigned long long)(arrivals.first_ms - start), (unsigned long long)(arrivals.median_ms - start),
+           (unsigned long long)(arrivals.last_ms - start));
 }
 
 static void restart_often(struct edges *edges, int times) {

@@ -31,8 +31,13 @@ struct edges *edges_start(const char *program, const int *ports, size_t count, i
 void edges_restart(struct edges *edges);
 /* A line for one edge, or for all (SIZE_MAX). */
 void edges_command(struct edges *edges, size_t which, const char *line);
-/* Connections accepted since the start, and how many of them came in the busiest 100 ms. */
-void edges_arrivals(struct edges *edges, size_t *accepted, size_t *busiest);
+/* Connections accepted since the start: when the first, the middle and the last came, in milliseconds of clock_ms, and how many of them in
+   the busiest 100 ms. */
+struct arrivals {
+    size_t accepted, busiest;
+    uint64_t first_ms, median_ms, last_ms;
+};
+struct arrivals edges_arrivals(struct edges *edges);
 void edges_stop(struct edges *edges);
 
 /* ---- spread.c: planned delays against the formula of reconnects ---- */

@@ -125,7 +125,7 @@ class SocksProxy(Misbehaving):
 
     def __init__(self, reply: int = 0, credentials: tuple[str, str] | None = None) -> None:
         self.requests: list[SocksRequest] = []
-        self._reply = reply
+        self.reply = reply
         self._credentials = credentials
         super().__init__(self._take)
 
@@ -155,8 +155,8 @@ class SocksProxy(Misbehaving):
             host = take(take(1)[0]).decode() if kind == 3 else str(ipaddress.ip_address(take(4 if kind == 1 else 16)))
             port = int.from_bytes(take(2), "big")
             self.requests.append(SocksRequest(methods, given, host, port))
-            client.sendall(bytes([5, self._reply, 0, 1, 0, 0, 0, 0, 0, 0]))
-            if self._reply:
+            client.sendall(bytes([5, self.reply, 0, 1, 0, 0, 0, 0, 0, 0]))
+            if self.reply:
                 client.close()
                 return
             with socket.create_connection(("127.0.0.1", port)) as server:

@@ -87,6 +87,12 @@ def measure(
     return json.loads(done.stdout)
 
 
+def distance_max(delays: int) -> float:
+    """What the Kolmogorov-Smirnov distance of so many delays must not exceed if they follow the formula."""
+    # Massart's form of the Dvoretzky-Kiefer-Wolfowitz inequality; delays are whole milliseconds.
+    return math.sqrt(math.log(2 / FALSE_ALARM) / 2 / delays) + 0.001
+
+
 def faults(run: Run, found: Any) -> list[str]:
     """What is not as it should be. Times are generous: other work may keep this machine busy."""
     wrong = []
@@ -109,8 +115,7 @@ def faults(run: Run, found: Any) -> list[str]:
         expect(restart["back_ms"] < 20_000, f"restart {number}: all were back only after {restart['back_ms']} ms")
     if run.restarts > 0:
         expect(found["delays"] >= run.clients, f"only {found['delays']} delays could be judged")
-        # Massart's form of the Dvoretzky-Kiefer-Wolfowitz inequality; delays are whole milliseconds.
-        limit = math.sqrt(math.log(2 / FALSE_ALARM) / 2 / found["delays"]) + 0.001
+        limit = distance_max(found["delays"])
         expect(found["distance"] < limit, f"the delays are {found['distance']} from the formula, over {limit:.4f}")
     if run.restarts > 2:
         expect(found["delays_guarded"] > 0, "the flap guard never woke")

@@ -403,6 +403,13 @@ CASES = [
     ),
     Case("the same behind a SOCKS proxy", "BIRD_ERR_TLS", "tls", "is not signed by a trusted CA", socks(), ca="other"),
     Case(
+        "it ends the connection that it has made",
+        "BIRD_ERR_TLS",
+        "tls",
+        "ended the connection during the TLS handshake",
+        answers(b"HTTP/1.1 200 Connection established\r\n\r\n"),
+    ),
+    Case(
         "the edge behind it refuses the upgrade",
         "BIRD_ERR_UPGRADE",
         "upgrade",
@@ -431,6 +438,8 @@ def test_program_is_told(world: World, names: NameServer, connect: Start, case: 
         error = client.wait_for("error")
         assert (error["error"], error["field"]) == (case.status, case.field), error
         assert case.fact in error["message"]
+        if case.status == "BIRD_ERR_TLS":
+            assert f"through the proxy {options['proxy'].rpartition('@')[2].rpartition('/')[2]}: " in error["message"]
         told = re.search(r"HTTP (?:status )?(\d+)", error["message"])
         assert error["http_status"] == (int(told[1]) if told else 0)
         assert client.wait_for_state("unavailable")["reason"] == case.status

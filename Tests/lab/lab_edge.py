@@ -82,6 +82,7 @@ class Session:
         elif received.opcode == TEXT:
             name, data = received.json["event"], received.json.get("data")
             if name == "bird:ping":
+                self._edge.on_ping()
                 self._connection.send_text({"event": "bird:pong"})
             elif name == "bird:subscribe":
                 is_admitted = self._edge.admits(data)
@@ -111,6 +112,7 @@ class LabEdge:
         self.sessions: list[Session] = []
         self.accepted = 0
         self.is_quiet = False
+        self.on_ping: Callable[[], None] = lambda: None
         self.publishing = threading.Lock()
         self._on_fault = on_fault
         self._began = time.monotonic()

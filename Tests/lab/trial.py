@@ -74,9 +74,10 @@ class Trial:
 
     # Moments
 
-    def fault(self) -> None:
+    def fault(self, at_s: float | None = None) -> None:
+        """Now, unless it is known better."""
         with self._moments:
-            self._fault_at = self._fault_at or time.monotonic()
+            self._fault_at = self._fault_at or at_s or time.monotonic()
             self._moments.notify_all()
 
     def heal(self) -> None:

@@ -150,8 +150,10 @@ final class Route: Sendable {
         let words = transfer.words(for: code)
         guard let problem = TLSProblem(code, words: words, verifyResult: transfer.verifyResult) else { return nil }
         let text = problem.text(trust, name: verified.name, nameOption: verified.option)
+        // Who answers may be the proxy.
+        let way = proxy.map { " through the proxy \($0.name)" } ?? ""
         return Fault(
-            BIRD_ERR_TLS, .connection, field: problem.field(trust), "No \(purpose): \(text) (libcurl: \(words))",
+            BIRD_ERR_TLS, .connection, field: problem.field(trust), "No \(purpose)\(way): \(text) (libcurl: \(words))",
             curlCode: Int32(code.rawValue), isRetriable: true)
     }
 
