@@ -7,6 +7,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 QUICK ?=
 ONLY ?=
+comma := ,
 
 CC := gcc
 VENV := build/venv/bin
@@ -27,7 +28,7 @@ BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer
 BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
-.PHONY: all help setup library programs demo test lint format bench lab simulate sanitize scale debian13 abi autobahn install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize scale debian13 abi autobahn install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -55,7 +56,7 @@ test: programs ## run every test that fits in ten minutes
 	@echo "test: Python package and edge"
 	@$(PYTEST) bindings/python/tests
 	@echo "test: the library against servers"
-	@$(PYTEST) Tests/integration
+	@$(PYTEST) Tests/integration Tests/Mutants
 	@echo "test: faults and what a program is told of them"
 	@$(PYTEST) Tests/lab
 
@@ -83,6 +84,9 @@ bench: programs ## measure against other clients and the limits of this machine;
 
 simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated eight minutes for ten clients each
 	@SEEDS=$(or $(SEEDS),1000) swift test --quiet --disable-xctest --jobs 2 --filter SimulationTests
+
+mutants: setup ## plant faults in the core, one at a time, each of which the simulation must find; ONLY=id,...: docs/testing.md
+	@$(VENV)/python Tests/Mutants/run.py $(subst $(comma), ,$(ONLY))
 
 autobahn: setup ## try the WebSocket layer against the Autobahn test suite, which needs PYTHON27=, a Python 2.7 with pip
 	@PYTHON27="$(PYTHON27)" $(VENV)/python scripts/autobahn

@@ -1,0 +1,397 @@
+"""Faults that a person could make in the pure core, each of which the simulation must find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = ROOT / "Sources/BirdRealtimeCore"
+
+
+@dataclass(frozen=True)
+class Fault:
+    id: str
+    """Below the sources of the core."""
+    file: str
+    """What is wrong then."""
+    what: str
+    """Stands once in the file."""
+    old: str
+    new: str
+
+    def problem(self) -> str:
+        """Why it cannot be planted, or nothing."""
+        path = CORE / self.file
+        if not path.is_file():
+            return f"{self.id}: there is no {self.file}"
+        count = path.read_text().count(self.old)
+        return "" if count == 1 else f"{self.id}: its old text stands {count} times in {self.file}, not once"
+
+    def planted(self, text: str) -> str:
+        return text.replace(self.old, self.new)
+
+
+FAULTS = [
+    # When the next attempt comes.
+    Fault(
+        "handshake-keeps-backoff",
+        "Session/SessionConnection.swift",
+        "a handshake does not begin the schedule of reconnects anew",
+        "        reportedFailure = nil\n        backoff.restart()\n        change(",
+        "        reportedFailure = nil\n        change(",
+    ),
+    Fault(
+        "gives-up-late",
+        "Session/Backoff.swift",
+        "one attempt more than the limit",
+        "attempts >= attemptsMax }",
+        "attempts > attemptsMax }",
+    ),
+    Fault(
+        "refusal-not-counted",
+        "Session/SessionReconnect.swift",
+        "an attempt that the program refused does not count",
+        "            attempts &+= 1\n            backoff.attemptBegan()\n",
+        "            attempts &+= 1\n",
+    ),
+    Fault(
+        "silence-is-consent-at-once",
+        "Session/SessionReconnect.swift",
+        "the program that is asked before a reconnect has no time to answer",
+        "        planned?.due = question.deadline\n",
+        "",
+    ),
+    Fault(
+        "any-reconnect-answer",
+        "Session/SessionReconnect.swift",
+        "the answer to an old question counts for a new one",
+        "guard let plan = planned, plan.permission == .asked(id) else { return }",
+        "guard let plan = planned, case .asked = plan.permission else { return }",
+    ),
+    Fault(
+        "reconnect-question-left",
+        "Session/SessionReconnect.swift",
+        "a question about an attempt is not withdrawn when the plan is dropped",
+        "            turn.effects.append(.withdraw(id))\n",
+        "            _ = id\n",
+    ),
+    Fault(
+        "planned-attempt-late",
+        "Session/Session.swift",
+        "a planned attempt does not begin in the millisecond in which it is due",
+        "planned.due <= turn.now, !isStalled",
+        "planned.due < turn.now, !isStalled",
+    ),
+    # Connections.
+    Fault(
+        "connect-while-waiting-only",
+        "Session/SessionConnection.swift",
+        "retry now dials though a connection is there",
+        '        guard state == .unavailable else { return }\n        begin("retry now',
+        '        begin("retry now',
+    ),
+    Fault(
+        "stale-end",
+        "Session/Session.swift",
+        "the end of an old transport ends the present one",
+        "        case .transportEnded(let id, let end):\n            guard id == transport else { return }\n",
+        "        case .transportEnded(_, let end):\n",
+    ),
+    Fault(
+        "stale-message",
+        "Session/Session.swift",
+        "messages of an old transport are read",
+        "        case .message(let id, let message):\n            guard id == transport else { return }\n",
+        "        case .message(_, let message):\n",
+    ),
+    Fault(
+        "no-handshake-deadline",
+        "Session/Session.swift",
+        "nobody asks when the time of an attempt is over",
+        "        next = Self.earlier(next, handshakeDue)\n",
+        "",
+    ),
+    Fault(
+        "refusal-pusher-4300",
+        "Wire/Dialect.swift",
+        "the other dialect's refusals from 4300 on are tried again",
+        "        4000...4099 ~= code || (refusesFrom4300 && 4300...4999 ~= code)",
+        "        4000...4099 ~= code",
+    ),
+    Fault(
+        "identifier-kept",
+        "Session/SessionConnection.swift",
+        "authorizations for the old connection id are used after the edge has given a new one",
+        "            if case .authorizing = self[applicant].phase {",
+        "            if case .queued = self[applicant].phase {",
+    ),
+    Fault(
+        "plan-number",
+        "Session/SessionConnection.swift",
+        "the planned attempt is announced with the number of the last",
+        "            change.attempt &+= 1\n",
+        "",
+    ),
+    Fault(
+        "unwritten-outlive",
+        "Session/SessionConnection.swift",
+        "frames that the old connection has not written are awaited on the new one",
+        "        unwritten = []\n        departures",
+        "        departures",
+    ),
+    Fault(
+        "liveness-outlives",
+        "Session/SessionConnection.swift",
+        "a connection that has ended is still watched",
+        "        liveness.stop()\n",
+        "",
+    ),
+    # Liveness.
+    Fault(
+        "life-unheard",
+        "Session/Liveness.swift",
+        "what comes in does not answer a ping",
+        "        lastInbound = now\n        hasHeard = true\n",
+        "        lastInbound = now\n",
+    ),
+    Fault(
+        "one-miss-more",
+        "Session/Liveness.swift",
+        "a dead edge is given one ping more than it may miss",
+        "misses + 1 >= rules.missesMax",
+        "misses >= rules.missesMax",
+    ),
+    Fault(
+        "own-timeout-wins",
+        "Session/Liveness.swift",
+        "the program's activity timeout wins over a shorter one of the edge",
+        "case (let server?, let own?): min(server, own)",
+        "case (_, let own?): own",
+    ),
+    Fault(
+        "ping-ends-patience",
+        "Session/Liveness.swift",
+        "the next look at an unanswered ping is a whole interval away",
+        "private func nextLook(_ now: Instant) -> Instant { min(now + activityTimeoutMs, pongDue) }",
+        "private func nextLook(_ now: Instant) -> Instant { now + activityTimeoutMs }",
+    ),
+    Fault(
+        "options-without-liveness",
+        "Session/Session.swift",
+        "changed options of the keep-alive do not reach the connection",
+        "        liveness.configure(changed, dialect, turn.now)\n",
+        "",
+    ),
+    # The network.
+    Fault(
+        "network-without-permission",
+        "Session/SessionNetwork.swift",
+        "an attempt for the sake of the network needs no permission",
+        "        plan.permission = configuration.asksBeforeReconnect ? .needed : .given\n        planned = plan",
+        "        plan.permission = .given\n        planned = plan",
+    ),
+    # Authorizers.
+    Fault(
+        "one-question-more",
+        "Session/Authorizations.swift",
+        "one question more than may be open",
+        "inFlight.count < inFlightMax }",
+        "inFlight.count <= inFlightMax }",
+    ),
+    Fault(
+        "question-left",
+        "Session/SessionAdmissions.swift",
+        "who stops waiting for the authorizer does not withdraw the question",
+        "if case .authorizing(let id) = previous, authorizations.end(id) != nil {",
+        "if case .authorizing(let id) = previous, phase == .idle, authorizations.end(id) != nil {",
+    ),
+    Fault(
+        "place-not-freed",
+        "Session/SessionAdmissions.swift",
+        "a question that is withdrawn keeps its place",
+        "if case .authorizing(let id) = previous, authorizations.end(id) != nil {",
+        "if case .authorizing(let id) = previous {",
+    ),
+    Fault(
+        "empty-signature",
+        "Session/SessionRequirements.swift",
+        "an authorizer's answer without a signature is sent to the edge",
+        "        if auth.isEmpty {",
+        "        if auth.isEmpty, applicant == .signin {",
+    ),
+    # Subscriptions.
+    Fault(
+        "public-channels-only",
+        "Session/SessionAdmissions.swift",
+        "a new connection does not get the channels that need an authorizer",
+        "channels[slot].kind != .public {\n            begin(.channel(slot), &turn)",
+        "channels[slot].kind == .member {\n            begin(.channel(slot), &turn)",
+    ),
+    Fault(
+        "answer-time-from-the-call",
+        "Session/SessionAdmissions.swift",
+        "the edge's time to answer begins before it can read the question",
+        "        enter(.pending, applicant, &turn)\n        unwritten",
+        "        enter(.pending, applicant, due: turn.now + configuration.answerTimeoutMs, &turn)\n        unwritten",
+    ),
+    Fault(
+        "silence-is-denial",
+        "Session/SessionAdmissions.swift",
+        "an edge that gives no answer is not asked again",
+        "retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: 0, &turn)",
+        "deny(applicant, fault, &turn)",
+    ),
+    Fault(
+        "operations-end-twice",
+        "Session/SessionAdmissions.swift",
+        "operations that have ended end again",
+        "        let operations = self[applicant].operations\n        self[applicant].operations = []\n",
+        "        let operations = self[applicant].operations\n",
+    ),
+    Fault(
+        "repeated-subscribe-never-ends",
+        "Session/SessionChannels.swift",
+        "a subscribe of what is subscribed has no end",
+        "            allowKeyRefresh(slot, &turn)\n            complete(operation, applicant, nil, &turn)\n",
+        "            allowKeyRefresh(slot, &turn)\n",
+    ),
+    Fault(
+        "late-confirmation-counts",
+        "Session/SessionChannels.swift",
+        "the confirmation of a subscription that was left counts for the next of its name",
+        "            channels[slot].admission.hasDoubtfulSuccess = !channels[slot].isSubscribed\n",
+        "            subscriptionSucceeded(slot, data, &turn)\n",
+    ),
+    Fault(
+        "first-is-again",
+        "Session/SessionChannels.swift",
+        "the first success says that it is not the first",
+        "        let channel = channels[slot]\n        channels[slot].wasSubscribed = true\n",
+        "        channels[slot].wasSubscribed = true\n        let channel = channels[slot]\n",
+    ),
+    Fault(
+        "interruption-from-the-loss",
+        "Session/SessionAdmissions.swift",
+        "an interruption begins when the loss is noticed, not with the last that was heard",
+        "interruptedSince = liveness.lastInbound",
+        "interruptedSince = turn.now",
+    ),
+    Fault(
+        "route-stays",
+        "Session/SessionAdmissions.swift",
+        "events of a channel that is subscribed no more are delivered",
+        "            endKeyRefresh(slot, &turn)\n            routes.remove(channels[slot].name)\n",
+        "            endKeyRefresh(slot, &turn)\n",
+    ),
+    Fault(
+        "name-stays",
+        "Session/ChannelTable.swift",
+        "a name that was given up still leads to its old channel",
+        "        byName[channel.name] = nil\n",
+        "",
+    ),
+    Fault(
+        "error-unblamed",
+        "Session/SessionAdmissions.swift",
+        "an error is never taken for the answer that is due",
+        "            unanswered[applicant] = ()\n",
+        "",
+    ),
+    Fault(
+        "slow-route",
+        "Session/NameTable.swift",
+        "a name that stood behind one that was removed is not found any more",
+        "            if distance >= (index - hole) & mask {",
+        "            if distance > (index - hole) & mask {",
+    ),
+    Fault(
+        "deadline-order",
+        "Session/DeadlineHeap.swift",
+        "deadlines come out of order once some have been taken out",
+        "for child in [2 * parent + 1, 2 * parent + 2] where",
+        "for child in [2 * parent + 1] where",
+    ),
+    Fault(
+        "many-lose-one",
+        "FewOrMany.swift",
+        "the ninth entry of a small table is lost",
+        "                for entry in few { many[entry.key] = entry.value }\n                many[key] = value\n",
+        "                for entry in few { many[entry.key] = entry.value }\n",
+    ),
+    # The identity.
+    Fault(
+        "identity-outlives",
+        "Session/SessionSignin.swift",
+        "the identity stays though its connection has gone",
+        "        if memberID != nil {\n            memberID = nil\n",
+        '        if memberID == "" {\n            memberID = nil\n',
+    ),
+    Fault(
+        "refresh-forgotten",
+        "Session/SessionSignin.swift",
+        "signins that wait for the next round have no end when the connection is lost",
+        "        signin.admission.operations += signin.nextRound ?? []\n        signin.nextRound = nil\n",
+        "        signin.nextRound = nil\n",
+    ),
+    Fault(
+        "refresh-for-ever",
+        "Session/SessionSignin.swift",
+        "a round of the signin that was asked for once is repeated for ever",
+        "        signin.nextRound = nil\n        signin.admission.operations += operations\n",
+        "        signin.admission.operations += operations\n",
+    ),
+    Fault(
+        "numeric-id",
+        "Session/Payload.swift",
+        "members whose ids the edge writes as numbers are not seen",
+        "guard let id = node?.stringOrNumberText, !id.isEmpty",
+        "guard let id = node?.string, !id.isEmpty",
+    ),
+    # Presence.
+    # Encrypted channels.
+    Fault(
+        "key-overtaken",
+        "Session/SessionEncryption.swift",
+        "events overtake those that wait for the key",
+        "        guard encryption.held.isEmpty else {\n            hold(event, slot)\n            return\n        }\n",
+        "",
+    ),
+    Fault(
+        "key-shortcut",
+        "Session/SessionEncryption.swift",
+        "the short way is open while events wait for the key",
+        "let encryption = encryptions[slot], encryption.held.isEmpty\n        else { return nil }",
+        "let encryption = encryptions[slot]\n        else { return nil }",
+    ),
+    Fault(
+        "key-hammered",
+        "Session/SessionEncryption.swift",
+        "each event that does not open asks for the key",
+        "encryption.refresh.phase == .idle, turn.now >= encryption.refreshableAt else",
+        "encryption.refresh.phase == .idle else",
+    ),
+    Fault(
+        "held-forgotten",
+        "Session/SessionConnection.swift",
+        "events that wait for the key are lost with the connection",
+        "        settleEverythingHeld(&turn)\n",
+        "",
+    ),
+    Fault(
+        "old-key-kept",
+        "Session/SessionEncryption.swift",
+        "the new key is not used",
+        "        encryptions[slot]?.key = key\n",
+        "",
+    ),
+    # Frames.
+    # JSON.
+    Fault(
+        "object-closed-as-array",
+        "Wire/JSONReader.swift",
+        "a container behind a nested one is taken for the wrong kind",
+        "        isObject = (words[(top &>> 6) & 7] &>> UInt64(truncatingIfNeeded: top)) & 1 == 1\n",
+        "        isObject = (words[(depth &>> 6) & 7] &>> UInt64(truncatingIfNeeded: depth)) & 1 == 1\n",
+    ),
+]
