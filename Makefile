@@ -28,7 +28,7 @@ BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer
 BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
-.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize scale debian13 abi autobahn install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize valgrind scale debian13 abi autobahn install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -63,9 +63,12 @@ test: programs ## run every test that fits in ten minutes
 lab: programs ## break what can break, and measure what is told, how long service is gone and what is lost: docs/reliability.md; ONLY=name,...
 	@$(PYTEST) --timeout 900 Tests/lab/test_lab.py --cases $(or $(ONLY),all)
 
-sanitize: programs ## run the C harness and the Python tests under address, undefined-behaviour and thread sanitizers; half an hour
-	@scripts/sanitize address
-	@scripts/sanitize thread
+sanitize: programs ## run the tests' programs under address, leak, undefined-behaviour and thread sanitizers; an hour
+	@$(VENV)/python scripts/sanitize address
+	@$(VENV)/python scripts/sanitize thread
+
+valgrind: programs ## run the C harness under valgrind; half an hour
+	@$(VENV)/python scripts/sanitize valgrind
 
 lint: setup ## check the form and the types of all source text; a warning is an error
 	@scripts/lint

@@ -322,9 +322,14 @@ static const char *dump_of(bird_client *client) {
 }
 
 static void dump_inside(const bird_record *record, void *user_data) {
-    atomic_int *dumps = user_data;
-    dump_of(record->client);
-    atomic_fetch_add(dumps, 1);
+    size_t length = 0;
+    const bird_status status = bird_client_dump(record->client, dump, sizeof dump, &length);
+    if (status == BIRD_ERR_HANDLE) {
+        return; /* the client is being destroyed, which waits for this call */
+    }
+    CHECK_STATUS(status, BIRD_OK);
+    CHECK_INT(bird_data_is_json(dump, length), 1);
+    atomic_fetch_add((atomic_int *)user_data, 1);
 }
 
 MODE_CASE(dump_in_every_state) {

@@ -1,6 +1,8 @@
 /* The end of a client in every phase of a connection, from everywhere: at once, each destructor once, and nothing left behind. */
 #include "harness.h"
 
+#include <malloc.h>
+
 #include <dlfcn.h>
 #include <netdb.h>
 #include <poll.h>
@@ -300,4 +302,36 @@ CASE(loop_forgets_clients_that_it_never_served) {
         CHECK_STATUS(bird_loop_destroy(loop), BIRD_OK);
     }
     CHECK(resident_kib() - memory < 4 * 1024);
+}
+
+static int64_t allocated_bytes(void) {
+    const struct mallinfo2 now = mallinfo2();
+    return (int64_t)(now.uordblks + now.hblkhd);
+}
+
+/* A channel that the program never gives back keeps little of its client, and not the loop with its buffers. */
+CASE(channel_that_is_never_released_keeps_no_loop) {
+    enum { ROUNDS = 100, WARM_UP = 20 };
+    int64_t memory = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        memory = round == WARM_UP ? allocated_bytes() : memory;
+        bird_options *options = NULL;
+        CHECK_STATUS(bird_options_create(&options), BIRD_OK);
+        set_option(options, "app_key", "pk_demo");
+        set_option(options, "ws_host", "127.0.0.1:1");
+        set_option(options, "delivery", "loop");
+        bird_loop *loop = NULL;
+        CHECK_STATUS(bird_loop_create(&loop), BIRD_OK);
+        CHECK_STATUS(bird_options_set_loop(options, loop), BIRD_OK);
+        bird_client *client = client_from(options, NULL);
+        bird_channel *channel = NULL;
+        CHECK_STATUS(bird_client_subscribe(client, "orders", 0, &channel, NULL), BIRD_OK);
+        CHECK_STATUS(bird_client_connect(client, NULL), BIRD_OK);
+        for (int turn = 0; turn < 5; turn++) {
+            CHECK_STATUS(bird_loop_run_once(loop, 0), BIRD_OK);
+        }
+        CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
+        CHECK_STATUS(bird_loop_destroy(loop), BIRD_OK);
+    }
+    CHECK(allocated_bytes() - memory < (ROUNDS - WARM_UP) * 16 * 1024);
 }

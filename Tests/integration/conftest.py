@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_edge import CommandEdge
-from paths import CLIENT_SCRIPT, PYTHON_CLIENT, PYTHON_SOURCES, ROOT, SWIFT_PROGRAMS
+from paths import CLIENT_SCRIPT, PYTHON, PYTHON_CLIENT, PYTHON_SOURCES, ROOT, SWIFT_PROGRAMS
 from program import Program
 from script_client import ScriptClient
 from scripted_server import ScriptedServer
@@ -24,7 +24,7 @@ os.environ.setdefault("BIRDREALTIME_LIBRARY", str(ROOT / "build/lib/libbirdrealt
 # A shell that runs the tests in the background has them ignore SIGINT, and their programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-FACES: dict[str, list[str | Path]] = {"c": [CLIENT_SCRIPT], "python": [sys.executable, PYTHON_CLIENT]}
+FACES: dict[str, list[str | Path]] = {"c": [CLIENT_SCRIPT], "python": [PYTHON, PYTHON_CLIENT]}
 
 # Only a client that cannot be reached waits long; these tests want to see the next attempt soon.
 QUICK_BACKOFF = {"backoff_base_ms": 20, "backoff_max_ms": 100, "flap_guard": 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -11,5 +12,7 @@ PROGRAMS = Path(os.environ.get("BIRDREALTIME_PROGRAMS", ROOT / "build/c"))
 HARNESS = PROGRAMS / "harness"
 SWIFT_PROGRAMS = ROOT / ".build/debug"
 CLIENT_SCRIPT = PROGRAMS / "client_script"
+# What runs the client programs in Python.
+PYTHON = os.environ.get("BIRDREALTIME_PYTHON", sys.executable)
 PYTHON_CLIENT = ROOT / "Tests/integration/python_client.py"
 PYTHON_SOURCES = ROOT / "bindings/python/src"

@@ -6,14 +6,13 @@ import base64
 import json
 import re
 import signal
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from paths import PROGRAMS, ROOT
+from paths import PROGRAMS, PYTHON, ROOT
 from program import Program
 from scripted_server import ScriptedServer
 
@@ -52,9 +51,7 @@ def run(edge: EdgeServer) -> Iterator[RunExample]:
     with ExitStack() as stack:
 
         def begin(name: str, *arguments: str) -> Program:
-            example = (
-                [sys.executable, "-u", ROOT / "examples/python" / name] if name.endswith(".py") else [PROGRAMS / name]
-            )
+            example = [PYTHON, "-u", ROOT / "examples/python" / name] if name.endswith(".py") else [PROGRAMS / name]
             program = Program([*example, edge.app_key, edge.ws_host, *arguments])
             stack.callback(program.close)
             return program
@@ -155,7 +152,7 @@ def test_authorizer(edge: EdgeServer, run: RunExample) -> None:
 def test_encrypted(edge: EdgeServer, face: str) -> None:
     programs: dict[str, list[str | Path]] = {
         "c": [PROGRAMS / "encrypted"],
-        "python": [sys.executable, "-u", ROOT / "examples/python/encrypted.py"],
+        "python": [PYTHON, "-u", ROOT / "examples/python/encrypted.py"],
     }
     vault = "private-encrypted-vault"
     keys = [base64.b64decode(edge.encryption_master_key), bytes(range(32))]
@@ -186,7 +183,7 @@ def test_headers(edge: EdgeServer, face: str, auth: ScriptedServer, tmp_path: Pa
     endpoint = f"http://{auth.host}/auth"
     programs: dict[str, list[str | Path]] = {
         "c": [PROGRAMS / "headers"],
-        "python": [sys.executable, "-u", ROOT / "examples/python/headers.py"],
+        "python": [PYTHON, "-u", ROOT / "examples/python/headers.py"],
     }
     example = Program([*programs[face], edge.app_key, edge.ws_host, endpoint, str(token), "private-ledger"])
 

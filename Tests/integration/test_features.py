@@ -9,7 +9,6 @@ import base64
 import json
 import re
 import ssl
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from conftest import QUICK_BACKOFF
 from features import DOCUMENT, HEADINGS, OURS, table
 from nacl.secret import SecretBox
 from namespaces import Namespace
-from paths import CLIENT_SCRIPT, PYTHON_CLIENT, SWIFT_PROGRAMS
+from paths import CLIENT_SCRIPT, PYTHON, PYTHON_CLIENT, SWIFT_PROGRAMS
 from proxies import SocksProxy
 from script_client import ScriptClient
 from scripted_server import PING, PONG, Connection, ScriptedServer, event, frame, refusing_port, text
@@ -34,7 +33,7 @@ from bird_realtime.testing import App, EdgeConfig, EdgeServer
 PROGRAMS: dict[str, list[str | Path]] = {
     "C": [CLIENT_SCRIPT],
     "Swift": [SWIFT_PROGRAMS / "swift-client"],
-    "Python": [sys.executable, PYTHON_CLIENT],
+    "Python": [PYTHON, PYTHON_CLIENT],
 }
 APP = App(client_events=True, connection_counting=True)
 ROWS = {row.test: row for row in table()}

@@ -34,7 +34,7 @@ extension Client {
         var writer = ObjectWriter()
         writer.member("pid", Int(getpid()))
         writer.member("time", LogEntry.format(System.wallClockMs()))
-        writer.member("reactor", options.loop == nil ? "thread" : "loop of the host")
+        writer.member("reactor", isHostDriven ? "loop of the host" : "thread")
         writer.member("delivery", "\(options.delivery)")
         return writer
     }

@@ -24,7 +24,12 @@ package final class Client: @unchecked Sendable {
     let queue: RecordQueue?
     private var pool: DeliveryPool.Membership?
 
+    /// The program drives the reactor.
+    let isHostDriven: Bool
+
     // Guarded by `lock`.
+    /// Until the client has finished, which a channel that the program never releases holds for longer.
+    private var loop: HostLoop?
     private var channels = FewOrMany<String, Channel>()
     private var commands: [DriverCommand] = []
     private var reactor: Reactor?
@@ -99,6 +104,9 @@ package final class Client: @unchecked Sendable {
         log = try Log(options, lock)
         // The handler ends with the client, which may be held longer than that.
         options.log.handler = nil
+        loop = options.loop
+        isHostDriven = loop != nil
+        options.loop = nil
         self.options = options
         diary = Diary(lock)
         switch options.delivery {
@@ -109,11 +117,11 @@ package final class Client: @unchecked Sendable {
             queue = RecordQueue(onReady: { membership.schedule() })
         case .loop: queue = nil
         }
-        try options.loop?.attachClient()
+        try loop?.attachClient()
         do throws(Fault) {
             try queue?.attachClient()
         } catch {
-            options.loop?.detachClient()
+            loop?.detachClient()
             throw error
         }
         hot = .allocate(capacity: 1)
@@ -463,12 +471,13 @@ package final class Client: @unchecked Sendable {
 
     private func acquireReactor() throws(Fault) -> Reactor {
         if needsLibcurl { try Shared.startLibcurl() }
-        if let loop = options.loop { return loop.reactor }
-        return try Shared.acquireReactor()
+        guard isHostDriven else { return try Shared.acquireReactor() }
+        guard let loop = lock.withLock({ loop }) else { throw Self.closedFault }
+        return loop.reactor
     }
 
     private func releaseReactor() {
-        if options.loop == nil { Shared.releaseReactor() }
+        if !isHostDriven { Shared.releaseReactor() }
     }
 
     private func post(_ command: DriverCommand) throws(Fault) {
@@ -601,10 +610,14 @@ package final class Client: @unchecked Sendable {
         }
         queue?.detach(self)
         pool?.leave()
-        lock.withLock { knownMemberChannel = nil }
+        let loop = lock.withLock { () -> HostLoop? in
+            defer { self.loop = nil }
+            knownMemberChannel = nil
+            return self.loop
+        }
         log.end()
         leaveReactor()
-        options.loop?.detachClient()
+        loop?.detachClient()
     }
 
     /// In a forked child, with the lock held: the channels, which the client no longer keeps.
