@@ -30,7 +30,7 @@ const char *__asan_default_options(void) {
 
 /* The runtime of Swift stores the address of the table of a weak reference shifted, where no leak checker finds it. */
 const char *__lsan_default_suppressions(void) {
-    return "leak:swift::RefCounts\n";
+    return "leak:allocateSideTable\n";
 }
 
 /* To a forked child what the parent's threads hold is lost. */

@@ -19,7 +19,11 @@ void raise_file_limit(size_t wanted) {
              wanted, (unsigned long long)files.rlim_max);
 }
 
+/* 0 where what grows would be a sanitizer. */
 size_t resident_bytes(void) {
+#ifdef SANITIZED
+    return 0;
+#endif
     FILE *file = fopen("/proc/self/statm", "re");
     unsigned long total, resident;
     if (file == NULL || fscanf(file, "%lu %lu", &total, &resident) != 2)
