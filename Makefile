@@ -21,14 +21,15 @@ C := build/c
 EXAMPLES := $(patsubst examples/c/%.c,$(C)/%,$(wildcard examples/c/*.c))
 HARNESS := $(C)/harness $(C)/client_script
 SCALE := $(C)/scale $(C)/scale_edge
+SOAK := $(C)/soak $(C)/heap.so
 HOSTS := $(addprefix $(C)/,host_check curl_host load_host)
 BENCH_PEERS := $(addprefix $(C)/,flood_server many_server auth_server load_time) \
     $(addprefix $(C)/limit_,recv walk epoll first auth trigger)
 BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer_libwebsockets peer_libwebsockets_idle)
 BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
-PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
+PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(SOAK) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
-.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize valgrind scale debian13 abi autobahn install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize valgrind scale soak debian13 abi autobahn install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -97,6 +98,9 @@ autobahn: setup ## try the WebSocket layer against the Autobahn test suite, whic
 scale: programs ## measure ten thousand clients in one process, with restarts of their servers; about three minutes
 	@$(VENV)/python Tests/integration/scale.py
 
+soak: programs ## keep clients alive through faults for MINUTES (10), and judge that nothing grows and nothing is lost: docs/testing.md
+	@nice $(VENV)/python Tests/integration/soak.py --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
 abi: setup ## take a new snapshot of the binary interface after an addition, or for a new version
 	@scripts/abi --take
 
@@ -116,7 +120,7 @@ clean: ## remove all that was built, and the Python environment
 	@rm -rf build .build
 
 # A program needs compiling again when the header has changed, not when the library has.
-$(EXAMPLES) $(HARNESS) $(HOSTS) $(C)/scale $(BENCH_CLIENTS): include/birdrealtime.h | library
+$(EXAMPLES) $(HARNESS) $(HOSTS) $(C)/scale $(C)/soak $(BENCH_CLIENTS): include/birdrealtime.h | library
 
 $(C):
 	@mkdir -p $@
@@ -135,6 +139,9 @@ $(C)/scale_edge: Tests/Scale/edge.c Benchmarks/stream_plain.c $(wildcard Benchma
 
 $(C)/scale: $(filter-out Tests/Scale/edge.c,$(wildcard Tests/Scale/*.c)) Tests/Scale/scale.h | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS) -lm
+
+$(C)/soak: $(wildcard Tests/Soak/*.c) Tests/Soak/soak.h | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS) -lsodium
 
 $(C)/host_check: HOST_FLAGS := $(LIBRARY_FLAGS) -lm
 $(C)/curl_host: HOST_FLAGS := $(LIBRARY_FLAGS) -lcurl
@@ -161,5 +168,6 @@ $(C)/peer_libwebsockets $(C)/peer_libwebsockets_idle: BENCH_LIBRARIES = $(shell 
 $(C)/count_alloc.so: Benchmarks/count_alloc.c
 $(C)/names.so: Tests/CHarness/preload/names.c
 $(C)/clock.so: Tests/CHarness/preload/clock.c
+$(C)/heap.so: Tests/Soak/heap.c
 $(C)/%.so: | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -shared -fPIC -o $@ $<

@@ -1,0 +1,46 @@
+#include <string.h>
+
+#include "soak.h"
+
+/* The same as in servers.py. */
+const char *const names[] = {
+    "news-1",
+    "news-2",
+    "news-3",
+    "news-4",
+    "cache-1",
+    "cache-2",
+    "private-1",
+    "private-2",
+    "private-3",
+    "private-cache-1",
+    "presence-room-1",
+    "presence-room-2",
+    "presence-cache-1",
+    "private-encrypted-1",
+    "private-encrypted-2",
+};
+const size_t names_count = sizeof names / sizeof *names;
+
+size_t names_find(const char *name) {
+    size_t found = 0;
+    while (found < names_count && strcmp(names[found], name) != 0)
+        found++;
+    return found;
+}
+
+static bool has_prefix(size_t name, const char *prefix) {
+    return strncmp(names[name], prefix, strlen(prefix)) == 0;
+}
+
+bool names_is_cache(size_t name) {
+    return strstr(names[name], "cache-") != NULL;
+}
+
+bool names_is_triggered(size_t name) {
+    return (has_prefix(name, "private-") || has_prefix(name, "presence-")) && !has_prefix(name, "private-encrypted-");
+}
+
+bool names_is_presence(size_t name) {
+    return has_prefix(name, "presence-");
+}
