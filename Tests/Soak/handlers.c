@@ -37,6 +37,14 @@ static void expect_refused(const char *call, bird_status status) {
         fail("%s in a handler returned %s", call, bird_status_name(status));
 }
 
+/* A call on the channel of the record: the worker may have left and released it meanwhile. */
+static void accept_on_record(struct slot *slot, bird_status status, bird_error **error) {
+    if (status != BIRD_ERR_HANDLE)
+        accept(slot, "a call on a record's channel", status, error);
+    else if (error != NULL)
+        bird_error_free(*error);
+}
+
 /* What programs do in handlers. */
 static void play(const bird_record *record, struct registration *registration) {
     struct slot *slot = registration->slot;
@@ -57,19 +65,20 @@ static void play(const bird_record *record, struct registration *registration) {
         char text[64];
         bird_client_dump(record->client, text, sizeof text, NULL);
     } else if (what < 140 && record->channel != NULL) {
-        accept(slot, "bird_channel_trigger",
-               bird_channel_trigger(record->channel, "client-note", "{}", BIRD_NUL, &error), &error);
+        accept_on_record(slot, bird_channel_trigger(record->channel, "client-note", "{}", BIRD_NUL, &error), &error);
     } else if (what < 160) {
         bird_channel *channel = NULL;
         const size_t name = (size_t)chance_between(chance, 0, (int64_t)names_count - 1);
         if (atomic_load(&is_calm))
             return;
+        slot_note(slot, "a handler subscribes", names[name], 0);
         atomic_fetch_or(&slot->wished_names, 1u << name);
         if (accept(slot, "bird_client_subscribe",
                    bird_client_subscribe(record->client, names[name], 0, &channel, &error), &error))
             bird_channel_release(channel);
     } else if (what < 170 && record->channel != NULL && !atomic_load(&is_calm)) {
-        accept(slot, "bird_channel_unsubscribe", bird_channel_unsubscribe(record->channel), NULL);
+        slot_note(slot, "a handler unsubscribes", record->channel_name, 0);
+        accept_on_record(slot, bird_channel_unsubscribe(record->channel), NULL);
     } else if (what < 172 && !atomic_load(&is_calm)) {
         accept(slot, "bird_client_disconnect", bird_client_disconnect(record->client), NULL);
     } else if (what < 176) {
@@ -85,14 +94,14 @@ static void play(const bird_record *record, struct registration *registration) {
 static void on_event(const bird_record *record, void *user_data) {
     struct registration *registration = user_data;
     if (record->client_tag != slot_tag(registration->slot))
-        fail("a handler of client %u was called with a record of another one", registration->slot->index);
+        slot_fail(registration->slot, "a handler was called with a record of another one");
     play(record, registration);
 }
 
 static void on_record(const bird_record *record, void *user_data) {
     const struct registration *registration = user_data;
     if (record->client_tag != slot_tag(registration->slot))
-        fail("an observer of client %u was called with a record of another one", registration->slot->index);
+        slot_fail(registration->slot, "an observer was called with a record of another one");
     witness(record, 0);
 }
 

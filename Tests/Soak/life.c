@@ -12,8 +12,8 @@ bool accept(struct slot *slot, const char *call, bird_status status, bird_error 
     const bool is_gone = status == BIRD_ERR_HANDLE || status == BIRD_ERR_CLOSED;
     if (status > 0 || status == BIRD_ERR_ARGUMENT || status == BIRD_ERR_SYSTEM ||
         (is_gone && !atomic_load(&slot->is_destroyed)))
-        fail("client %u: %s returned %s: %s", slot->index, call, bird_status_name(status),
-             error == NULL ? "" : bird_error_message(*error));
+        slot_fail(slot, "%s returned %s: %s", call, bird_status_name(status),
+                  error == NULL ? "" : bird_error_message(*error));
     if (error != NULL)
         bird_error_free(*error);
     return status == BIRD_OK;
@@ -64,7 +64,6 @@ static void bury(struct slot *slot) {
     slot->former = slot->client;
     slot->client = NULL;
     atomic_store(&slot->is_destroyed, false);
-    atomic_store(&slot->events, 0);
     atomic_store(&slot->gap_events, 0);
     atomic_fetch_add(&counters.destroyed, 1);
 }
@@ -72,8 +71,7 @@ static void bury(struct slot *slot) {
 static void expect_all_destructors(struct slot *slot) {
     const long long registrations = atomic_load(&slot->registrations), destructors = atomic_load(&slot->destructors);
     if (registrations != destructors)
-        fail("client %u: %lld registrations, but %lld destructors after its end", slot->index, registrations,
-             destructors);
+        slot_fail(slot, "%lld registrations, but %lld destructors after its end", registrations, destructors);
 }
 
 /* A handler has destroyed the client; its destructors run right behind that handler. */
@@ -115,6 +113,7 @@ static void subscribe_to(struct slot *slot, size_t name) {
     uint64_t tag = 0;
     bird_channel *channel = NULL;
     bird_error *error = NULL;
+    slot_note(slot, "subscribe", names[name], 0);
     if (chance_percent(&slot->chance, 60) && !slot_begin(slot, &tag))
         tag = 0;
     if (!accept(slot, "bird_client_subscribe", bird_client_subscribe(slot->client, names[name], tag, &channel, &error),
@@ -146,6 +145,7 @@ static void unsubscribe(struct slot *slot) {
     if (held == NULL)
         return;
     const size_t name = held->name;
+    slot_note(slot, "unsubscribe", names[name], 0);
     accept(slot, "bird_channel_unsubscribe", bird_channel_unsubscribe(held->channel), NULL);
     forget_channel(slot, (size_t)(held - slot->channels));
     if (chance_percent(&slot->chance, 30))
@@ -223,7 +223,7 @@ static void look(struct slot *slot) {
     if (accept(slot, "bird_channel_members", bird_channel_members(held->channel, &members), NULL)) {
         for (size_t i = 0; i < bird_members_count(members); i++)
             if (bird_members_id(members, i)[0] != 'm')
-                fail("client %u: a member is called %s", slot->index, bird_members_id(members, i));
+                slot_fail(slot, "a member is called %s", bird_members_id(members, i));
         bird_members_free(members);
     }
 }
@@ -264,7 +264,7 @@ static void do_odd_things(struct slot *slot) {
     bird_error_free(error);
     int32_t state;
     if (slot->former != NULL && bird_client_state(slot->former, &state) != BIRD_ERR_HANDLE)
-        fail("client %u: the handle of a former life was not refused", slot->index);
+        slot_fail(slot, "the handle of a former life was not refused");
 }
 
 static void close_client(struct slot *slot) {
@@ -370,8 +370,8 @@ bool life_has_marks(struct slot *slot) {
     const bird_statistics statistics = statistics_of(slot);
     const long long gap_events = atomic_load(&slot->gap_events);
     if (gap_events > (long long)statistics.events_dropped)
-        fail("client %u: %lld events are missing, but %llu were dropped", slot->index, gap_events,
-             (unsigned long long)statistics.events_dropped);
+        slot_fail(slot, "%lld events are missing, but %llu were dropped", gap_events,
+                  (unsigned long long)statistics.events_dropped);
     return true;
 }
 

@@ -29,18 +29,10 @@ size_t names_find(const char *name) {
     return found;
 }
 
-static bool has_prefix(size_t name, const char *prefix) {
-    return strncmp(names[name], prefix, strlen(prefix)) == 0;
-}
-
 bool names_is_cache(size_t name) {
     return strstr(names[name], "cache-") != NULL;
 }
 
-bool names_is_triggered(size_t name) {
-    return (has_prefix(name, "private-") || has_prefix(name, "presence-")) && !has_prefix(name, "private-encrypted-");
-}
-
 bool names_is_presence(size_t name) {
-    return has_prefix(name, "presence-");
+    return strncmp(names[name], "presence-", strlen("presence-")) == 0;
 }

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import gc
 import json
+import logging
 import os
 import random
 import sys
@@ -321,6 +322,8 @@ def main() -> None:
     for name in ("--plain", "--named", "--tls", "--ca-file", "--auth", "--member-auth"):
         parser.add_argument(name, required=True)
     options = parser.parse_args()
+    # Answers that come too late are the point here.
+    logging.getLogger("bird_realtime").setLevel(logging.CRITICAL)
     _seed = options.seed
     slots = [Slot(index, options.seed, options) for index in range(options.clients)]
     workers = Workers(slots)

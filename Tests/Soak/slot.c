@@ -1,3 +1,6 @@
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "soak.h"
 
 uint64_t slot_tag(const struct slot *slot) {
@@ -31,4 +34,23 @@ size_t slot_open_operations(struct slot *slot) {
     const size_t count = slot->operations_count;
     pthread_mutex_unlock(&slot->lock);
     return count;
+}
+
+void slot_note(struct slot *slot, const char *what, const char *subject, int64_t number) {
+    pthread_mutex_lock(&slot->lock);
+    snprintf(slot->notes[slot->notes_count++ % NOTES_MAX], NOTE_BYTES_MAX, "%lld ms: %s %s %lld",
+             (long long)now_ms() % 1000000, what, subject, (long long)number);
+    pthread_mutex_unlock(&slot->lock);
+}
+
+void slot_fail(struct slot *slot, const char *format, ...) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&slot->lock);
+    for (size_t i = slot->notes_count < NOTES_MAX ? 0 : slot->notes_count - NOTES_MAX; i < slot->notes_count; i++)
+        fprintf(stderr, "  %s\n", slot->notes[i % NOTES_MAX]);
+    fail("client %u, life %u: %s", slot->index, atomic_load(&slot->life), text);
 }

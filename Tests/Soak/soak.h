@@ -15,8 +15,9 @@ enum {
     OPERATIONS_MAX = 64,
     ANSWERS_MAX = 8,
     NAMES_MAX = 32,
+    NOTES_MAX = 64,
+    NOTE_BYTES_MAX = 96,
     TEXT_BYTES_MAX = 256,
-    SERVERS = 3,
 };
 
 /* ---- settings.c: the command line ---- */
@@ -57,8 +58,6 @@ extern const size_t names_count;
 /* names_count: it is none of them. */
 size_t names_find(const char *name);
 bool names_is_cache(size_t name);
-/* Whether members of it may trigger. */
-bool names_is_triggered(size_t name);
 bool names_is_presence(size_t name);
 
 /* ---- slot.c: a place for one client after the other ---- */
@@ -104,9 +103,11 @@ struct slot {
     atomic_uint life;
     atomic_bool is_destroyed; /* by a handler */
     atomic_llong registrations, destructors;
-    atomic_llong events, gap_events;
-    atomic_uint wished_names; /* a bit each: what handlers have subscribed to */
-    pthread_mutex_t lock;     /* of what follows; not held while the library is called */
+    atomic_llong gap_events;               /* what its policy has dropped, as the numbers of events tell */
+    atomic_uint wished_names;              /* a bit each: what handlers have subscribed to */
+    pthread_mutex_t lock;                  /* of what follows; not held while the library is called */
+    char notes[NOTES_MAX][NOTE_BYTES_MAX]; /* what happened last */
+    size_t notes_count;
     uint64_t operations[OPERATIONS_MAX];
     size_t operations_count;
     struct late_answer answers[ANSWERS_MAX];
@@ -121,6 +122,10 @@ bool slot_begin(struct slot *slot, uint64_t *tag);
 /* False: there is no such operation. */
 bool slot_end(struct slot *slot, uint64_t tag);
 size_t slot_open_operations(struct slot *slot);
+/* Keeps what happens for the report of what is wrong. */
+void slot_note(struct slot *slot, const char *what, const char *subject, int64_t number);
+/* Says what is wrong with the slot, and what happened to it before, and ends the program. */
+_Noreturn void slot_fail(struct slot *slot, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- counters.c: of this process ---- */
 

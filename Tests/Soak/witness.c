@@ -5,25 +5,23 @@
 #include "soak.h"
 
 /* Events are {"n":NUMBER,"l":LENGTH,"p":"..."}: LENGTH times the letter that NUMBER chooses. */
-static int64_t number_in(const struct slot *slot, const bird_record *record) {
+static int64_t number_in(struct slot *slot, const bird_record *record) {
     long long number = -1;
     int length = -1, start = 0;
     if (sscanf(record->data, "{\"n\":%lld,\"l\":%d,\"p\":\"%n", &number, &length, &start) < 2 || start == 0)
-        fail("client %u: %s has the data %.200s", slot->index, record->channel_name, record->data);
+        slot_fail(slot, "%s has the data %.200s", record->channel_name, record->data);
     const char *text = record->data + start;
     const char letter = (char)('a' + number % 26);
     if (record->data_length != (size_t)(start + length + 2) || strcmp(text + length, "\"}") != 0)
-        fail("client %u: event %lld of %s has %zu bytes", slot->index, number, record->channel_name,
-             record->data_length);
+        slot_fail(slot, "event %lld of %s has %zu bytes", number, record->channel_name, record->data_length);
     for (int i = 0; i < length; i++)
         if (text[i] != letter)
-            fail("client %u: byte %d of event %lld of %s is wrong", slot->index, i, number, record->channel_name);
+            slot_fail(slot, "byte %d of event %lld of %s is wrong", i, number, record->channel_name);
     return number;
 }
 
 static void take_event(struct slot *slot, const bird_record *record) {
     atomic_fetch_add(&counters.events, 1);
-    atomic_fetch_add(&slot->events, 1);
     if (slot->is_slow && chance_percent(&slot->handler_chance, 5))
         sleep_ms(chance_between(&slot->handler_chance, 1, 10));
     const size_t name = names_find(record->channel_name);
@@ -31,15 +29,16 @@ static void take_event(struct slot *slot, const bird_record *record) {
         return;
     struct view *view = &slot->views[name];
     const int64_t number = number_in(slot, record), last = atomic_load(&view->last);
+    slot_note(slot, "event of", names[name], number);
     if (!view->is_open)
-        fail("client %u, %s: event %lld came while it was not subscribed", slot->index, names[name], (long long)number);
+        slot_fail(slot, "%s: event %lld came while it was not subscribed", names[name], (long long)number);
     const bool is_again = names_is_cache(name) && !view->is_continuous && number == last;
     if (number <= last && !is_again)
-        fail("client %u, %s: event %lld came after %lld", slot->index, names[name], (long long)number, (long long)last);
+        slot_fail(slot, "%s: event %lld came after %lld", names[name], (long long)number, (long long)last);
     if (view->is_continuous && number != last + 1) {
         if (!slot->may_drop)
-            fail("client %u, %s: event %lld came after %lld, while connected", slot->index, names[name],
-                 (long long)number, (long long)last);
+            slot_fail(slot, "%s: event %lld came after %lld, while connected", names[name], (long long)number,
+                      (long long)last);
         atomic_fetch_add(&slot->gap_events, number - last - 1);
         atomic_fetch_add(&counters.dropped, number - last - 1);
     }
@@ -51,12 +50,14 @@ static void take_success(struct slot *slot, const bird_record *record) {
     const size_t name = names_find(record->channel_name);
     if (name == names_count)
         return;
+    slot_note(slot, "success of", names[name], 0);
     slot->views[name].is_open = true;
     slot->views[name].is_continuous = false;
     atomic_fetch_add(&slot->views[name].successes, 1);
 }
 
 static void take_state(struct slot *slot, const bird_state_change *change) {
+    slot_note(slot, "state", bird_state_name(change->current), change->close_code);
     if (change->current != BIRD_STATE_CONNECTED)
         for (size_t name = 0; name < names_count; name++)
             slot->views[name].is_open = false;
@@ -68,10 +69,13 @@ static void take_state(struct slot *slot, const bird_state_change *change) {
         atomic_fetch_add(&counters.refused_connects, 1);
 }
 
+static void take_error(struct slot *slot, const bird_record *record, const bird_error *error) {
+    slot_note(slot, bird_status_name(bird_error_status(error)), record->channel_name, bird_error_code(error));
+}
+
 static void take_completion(struct slot *slot, const bird_record *record) {
     if (!slot_end(slot, record->operation_tag))
-        fail("client %u: operation %llu completed, which was not open", slot->index,
-             (unsigned long long)record->operation_tag);
+        slot_fail(slot, "operation %llu completed, which was not open", (unsigned long long)record->operation_tag);
     atomic_fetch_add(&counters.completed, 1);
 }
 
@@ -95,6 +99,12 @@ static void look_at(struct slot *slot, const bird_record *record) {
     case BIRD_RECORD_CONNECTION_LOST:
         atomic_fetch_add(&counters.losses[slot->mode], 1);
         break;
+    case BIRD_RECORD_ERROR:
+        take_error(slot, record, ((const bird_failure *)record->detail)->error);
+        break;
+    case BIRD_RECORD_SUBSCRIPTION_ERROR:
+        take_error(slot, record, ((const bird_subscription *)record->detail)->error);
+        break;
     default:
         break;
     }
@@ -111,6 +121,6 @@ void witness(const bird_record *record, uint64_t drain) {
     if (record->client_tag == slot_tag(slot))
         look_at(slot, record);
     else if (drain > slot->last_drain)
-        fail("client %u: a record of kind %u was drained after its end", slot->index, record->kind);
+        slot_fail(slot, "a record of kind %u was drained after its end", record->kind);
     pthread_mutex_unlock(&slot->turn);
 }
