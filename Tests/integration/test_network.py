@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority
+from clock import Clock
 from conftest import FACES, StartClient
 from namespaces import Namespace, connect
-from paths import PROGRAMS
 from script_client import ScriptClient
 from scripted_server import DEADLINE_S, TEXT, Connection, ScriptedServer, event, refusing_port
 
@@ -378,31 +377,6 @@ def test_hints_are_nothing_to_a_client_without_a_connection(server: ScriptedServ
 # The machine sleeps
 
 
-class Clock:
-    """The clocks of a client's machine, which can be suspended, and whose wall clock can be set."""
-
-    def __init__(self, directory: Path) -> None:
-        self._file = directory / "clock"
-        self._file.write_bytes(bytes(16))
-        self._suspended_ms = self._set_ms = 0
-
-    def suspend(self, seconds: int) -> None:
-        self._suspended_ms += seconds * 1000
-        self._write()
-
-    def set_wall_clock(self, seconds: int) -> None:
-        self._set_ms += seconds * 1000
-        self._write()
-
-    def _write(self) -> None:
-        with self._file.open("r+b") as file:
-            file.write(struct.pack("=qq", self._suspended_ms, self._set_ms))
-
-    def command(self, face: str) -> list[str | Path]:
-        clock: list[str | Path] = ["env", f"LD_PRELOAD={PROGRAMS / 'clock.so'}", f"BIRD_TEST_CLOCK={self._file}"]
-        return [*clock, *FACES[face]]
-
-
 @pytest.fixture
 def clock(tmp_path: Path) -> Clock:
     return Clock(tmp_path)
@@ -411,7 +385,7 @@ def clock(tmp_path: Path) -> Clock:
 @contextlib.contextmanager
 def suspendable(clock: Clock, face: str, host: str, **options: str | int) -> Iterator[ScriptClient]:
     settings: dict[str, str | int] = {"app_key": "pk_test", "ws_host": host, "allow_insecure": 1, **PATIENT, **options}
-    client = ScriptClient(clock.command(face), **settings)
+    client = ScriptClient([*clock.command, *FACES[face]], **settings)
     try:
         client.do("connect")
         yield client
