@@ -86,6 +86,7 @@ void figures_print(const char *when) {
         {"abandoned", &counters.abandoned},
         {"events", &counters.events},
         {"dropped", &counters.dropped},
+        {"ambiguous", &counters.ambiguous},
         {"attempts", &counters.attempts},
         {"connects", &counters.connects},
         {"requests", &counters.requests},

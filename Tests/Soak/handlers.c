@@ -77,7 +77,7 @@ static void play(const bird_record *record, struct registration *registration) {
                    bird_client_subscribe(record->client, names[name], 0, &channel, &error), &error))
             bird_channel_release(channel);
     } else if (what < 170 && record->channel != NULL && !atomic_load(&is_calm)) {
-        slot_note(slot, "a handler unsubscribes", record->channel_name, 0);
+        slot_leaves(slot, record->channel_name);
         accept_on_record(slot, bird_channel_unsubscribe(record->channel), NULL);
     } else if (what < 172 && !atomic_load(&is_calm)) {
         accept(slot, "bird_client_disconnect", bird_client_disconnect(record->client), NULL);

@@ -58,6 +58,7 @@ static void bury(struct slot *slot) {
     memset(slot->views, 0, sizeof slot->views);
     for (size_t name = 0; name < names_count; name++)
         atomic_store(&slot->views[name].last, -1);
+    slot->edge_error_ms = 0;
     pthread_mutex_unlock(&slot->turn);
     slot->bindings_count = 0;
     atomic_store(&slot->wished_names, 0);
@@ -145,7 +146,7 @@ static void unsubscribe(struct slot *slot) {
     if (held == NULL)
         return;
     const size_t name = held->name;
-    slot_note(slot, "unsubscribe", names[name], 0);
+    slot_leaves(slot, names[name]);
     accept(slot, "bird_channel_unsubscribe", bird_channel_unsubscribe(held->channel), NULL);
     forget_channel(slot, (size_t)(held - slot->channels));
     if (chance_percent(&slot->chance, 30))

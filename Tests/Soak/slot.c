@@ -36,6 +36,13 @@ size_t slot_open_operations(struct slot *slot) {
     return count;
 }
 
+void slot_leaves(struct slot *slot, const char *name) {
+    const size_t index = names_find(name);
+    slot_note(slot, "unsubscribe", name, 0);
+    if (index < names_count)
+        atomic_store(&slot->left_ms[index], now_ms());
+}
+
 void slot_note(struct slot *slot, const char *what, const char *subject, int64_t number) {
     pthread_mutex_lock(&slot->lock);
     snprintf(slot->notes[slot->notes_count++ % NOTES_MAX], NOTE_BYTES_MAX, "%lld ms: %s %s %lld",

@@ -99,9 +99,11 @@ struct slot {
     struct chance handler_chance;
     struct view views[NAMES_MAX];
     bool may_drop, is_slow;
+    int64_t edge_error_ms; /* when the edge last reported an error */
     /* Everybody's. */
     atomic_uint life;
-    atomic_bool is_destroyed; /* by a handler */
+    atomic_bool is_destroyed;        /* by a handler */
+    atomic_llong left_ms[NAMES_MAX]; /* when each channel was last left */
     atomic_llong registrations, destructors;
     atomic_llong gap_events;               /* what its policy has dropped, as the numbers of events tell */
     atomic_uint wished_names;              /* a bit each: what handlers have subscribed to */
@@ -122,6 +124,8 @@ bool slot_begin(struct slot *slot, uint64_t *tag);
 /* False: there is no such operation. */
 bool slot_end(struct slot *slot, uint64_t tag);
 size_t slot_open_operations(struct slot *slot);
+/* The channel was left just now; "" and what is none of the names are fine. */
+void slot_leaves(struct slot *slot, const char *name);
 /* Keeps what happens for the report of what is wrong. */
 void slot_note(struct slot *slot, const char *what, const char *subject, int64_t number);
 /* Says what is wrong with the slot, and what happened to it before, and ends the program. */
@@ -132,7 +136,7 @@ _Noreturn void slot_fail(struct slot *slot, const char *format, ...) __attribute
 struct counters {
     atomic_llong created, destroyed, registrations, destructors, log_registrations, log_destructors;
     atomic_llong accepted, completed, abandoned;
-    atomic_llong events, dropped, attempts, connects, requests, requests_unanswered, log_entries, actions;
+    atomic_llong events, dropped, ambiguous, attempts, connects, requests, requests_unanswered, log_entries, actions;
     atomic_llong losses[MODES];
     atomic_llong refused_connects;
 };
