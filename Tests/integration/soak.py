@@ -45,7 +45,7 @@ PROGRAM_THREADS = 1 + 2 + 3
 LIBRARY_THREADS_MAX = 1 + 4 + 2 + 1
 # Sockets of a client, and what libcurl keeps for its connects and requests.
 FILES_EACH_CLIENT_MAX = 4
-FILES_MAX = 40
+FILES_MAX = 40 + 64  # so many authorizations may be under way at once
 # An hour has this many faults of each kind, and lost connections in each delivery mode.
 HOUR_FAULTS_MIN = 2000
 FAULTS = ("RST", "RST upstream", "FIN", "freeze", "pieces", "garbage", "refuse", "close code", "drop by the edge")
