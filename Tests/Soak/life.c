@@ -9,7 +9,7 @@ enum { ENDING_DEADLINE_MS = 20000 };
 long long marks[NAMES_MAX];
 
 bool accept(struct slot *slot, const char *call, bird_status status, bird_error **error) {
-    const bool is_gone = status == BIRD_ERR_HANDLE || status == BIRD_ERR_CLOSED;
+    const bool is_gone = status == BIRD_ERR_HANDLE || (status == BIRD_ERR_CLOSED && !atomic_load(&slot->is_closed));
     if (status > 0 || status == BIRD_ERR_ARGUMENT || status == BIRD_ERR_SYSTEM ||
         (is_gone && !atomic_load(&slot->is_destroyed)))
         slot_fail(slot, "%s returned %s: %s", call, bird_status_name(status),
@@ -65,6 +65,7 @@ static void bury(struct slot *slot) {
     slot->former = slot->client;
     slot->client = NULL;
     atomic_store(&slot->is_destroyed, false);
+    atomic_store(&slot->is_closed, false);
     atomic_store(&slot->gap_events, 0);
     atomic_fetch_add(&counters.destroyed, 1);
 }
@@ -269,6 +270,7 @@ static void do_odd_things(struct slot *slot) {
 }
 
 static void close_client(struct slot *slot) {
+    atomic_store(&slot->is_closed, true);
     const bird_status status = bird_client_close(slot->client, 100);
     if (status != BIRD_OK && status != BIRD_ERR_TIMEOUT && status != BIRD_ERR_HANDLE)
         fail("bird_client_close returned %s", bird_status_name(status));

@@ -18,7 +18,7 @@
 
 #include "soak.h"
 
-enum { WORKERS = 2, PHASE_DEADLINE_MS = 90000, LINE_BYTES_MAX = 4096 };
+enum { WORKERS = 2, PHASE_DEADLINE_MS = 240000, LINE_BYTES_MAX = 4096 };
 
 struct phase {
     const char *command, *answer; /* answer NULL: it goes on until the next command */

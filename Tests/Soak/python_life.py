@@ -25,7 +25,7 @@ from names import APP_KEY, NAMES
 
 from bird_realtime import BirdRealtime, BirdRealtimeError, Channel, Event, StateChange, SubscriptionSucceeded
 
-PHASE_DEADLINE_S = 90.0
+PHASE_DEADLINE_S = 240.0
 BASELINE_DEADLINE_S = 30.0
 AMBIGUOUS_S = 10.0
 WORKERS = 2

@@ -102,7 +102,8 @@ struct slot {
     int64_t edge_error_ms; /* when the edge last reported an error */
     /* Everybody's. */
     atomic_uint life;
-    atomic_bool is_destroyed;        /* by a handler */
+    atomic_bool is_destroyed;        /* or about to be, by the worker or by a handler */
+    atomic_bool is_closed;           /* or about to be */
     atomic_llong left_ms[NAMES_MAX]; /* when each channel was last left */
     atomic_llong registrations, destructors;
     atomic_llong gap_events;               /* what its policy has dropped, as the numbers of events tell */
