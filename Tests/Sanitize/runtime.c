@@ -1,10 +1,8 @@
-/* What the sanitizers ask the program that they run in; linked into the C harness by scripts/sanitize only. */
+/* What the sanitizers ask the program that they run in; linked into programs by scripts/sanitize only. */
 #include <pthread.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-const char *__asan_default_options(void);
-const char *__lsan_default_suppressions(void);
 int __lsan_is_turned_off(void);
 const char *__tsan_default_options(void);
 
@@ -21,16 +19,6 @@ __attribute__((constructor)) static void begin(void) {
     if (pthread_create(&thread, NULL, end_at_once, NULL) == 0) {
         pthread_join(thread, NULL);
     }
-}
-
-/* Freed memory is kept for a short while only: some cases watch how the process grows. */
-const char *__asan_default_options(void) {
-    return "quarantine_size_mb=1:thread_local_quarantine_size_kb=64:detect_leaks=1";
-}
-
-/* The runtime of Swift stores the address of the table of a weak reference shifted, where no leak checker finds it. */
-const char *__lsan_default_suppressions(void) {
-    return "leak:allocateSideTable\n";
 }
 
 /* To a forked child what the parent's threads hold is lost. */

@@ -81,6 +81,7 @@ def test_swift_host(runtime: str, port: int, tmp_path: Path) -> None:
     source = ROOT / "Tests/Hosts/swift_host.swift"
     link: list[str | Path] = ["-L", LIBRARY.parent, "-lbirdrealtime", "-Xlinker", "-rpath", "-Xlinker", LIBRARY.parent]
     flags: list[str | Path] = ["-swift-version", "6", "-warnings-as-errors", runtime, "-I", ROOT / "include", *link]
+    flags += os.environ.get("BIRDREALTIME_SWIFT_FLAGS", "").split()  # of a sanitizer
     subprocess.run(["swiftc", *flags, "-o", program, source], check=True)  # noqa: S607
     has_shared = "libswiftCore.so" in output("ldd", program)
     assert has_shared == (runtime == "-no-static-stdlib")
