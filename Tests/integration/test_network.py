@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -372,6 +375,37 @@ def test_hints_are_nothing_to_a_client_without_a_connection(server: ScriptedServ
     until(lambda: client.statistic("network_changes") == 3)
     assert client.do("state")["state"] == "disconnected"
     assert client.statistic("attempts") == 1
+
+
+# No file descriptor for the watch
+
+
+def netlink_sockets(pid: int) -> int:
+    inodes = {line.split()[9] for line in Path(f"/proc/{pid}/net/netlink").read_text().splitlines()[1:]}
+    links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    return sum(link.startswith("socket:[") and link[8:-1] in inodes for link in links)
+
+
+@pytest.mark.c_only("what is decided in the engine alone")
+def test_watch_begins_when_there_is_a_file_descriptor_for_it(server: ScriptedServer, start: StartClient) -> None:
+    client = start(server, log_level="info")
+    pid = client.process.pid
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = {int(fd.name) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    free = (number for number in itertools.count() if number not in used)
+    *_, fourth = itertools.islice(free, 4)  # three for the reactor and one for the connection
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (fourth + 1, hard))
+    client.do("connect")
+    connection = server.accept()
+    connection.establish()
+    client.wait_for_state("connected")
+    until(lambda: any("go unnoticed" in record["message"] for record in client.all("log", area="network")))
+    assert netlink_sockets(pid) == 0
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+    connection.send_close(4200)
+    server.accept().establish("2.2")
+    client.wait_for("state", current="connected", connection_id="2.2")
+    until(lambda: netlink_sockets(pid) == 1)
 
 
 # The machine sleeps

@@ -340,6 +340,9 @@ final class Driver {
         case .success(let (stream, sent)):
             client.counters.bytesSent.add(UInt64(sent))
             source = System.sourceAddress(stream.fd)
+            if isWatchingNetwork, reactor.network.tryAgain() {
+                client.log.write(.info, .network, "changes of the network are noticed")
+            }
             let peer = stream.peer
             client.diary.connected(to: peer)
             client.log.write(.verbose, .connection, "reached \(peer), sends the upgrade")

@@ -63,6 +63,13 @@ final class NetworkWatcher: EventSource {
         if users == 1 { open() }
     }
 
+    /// Somebody has got a file descriptor, and there may be one here too. True: it watches from now on.
+    func tryAgain() -> Bool {
+        guard users > 0, !isWatching else { return false }
+        open()
+        return isWatching
+    }
+
     func leave() {
         users -= 1
         if users == 0 { shutDown() }
