@@ -39,7 +39,7 @@ def test_server_value_of_the_activity_timeout_holds(server: ScriptedServer, conn
 
 
 def test_any_message_is_proof_of_life(server: ScriptedServer, connect: StartClient) -> None:
-    client = connect(server, pong_timeout_ms=400)
+    client = connect(server, pong_timeout_ms=3000)
     connection = server.accept()
     connection.establish(activity_timeout=1)
     for proof in (frame(PONG, b""), text({"event": "bird:pong"}), frame(1, b"not JSON"), frame(9, b"ping")):

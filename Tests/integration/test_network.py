@@ -445,12 +445,12 @@ def check_suspend(clock: Clock, face: str, server: ScriptedServer, **options: st
 
 
 def test_suspend_means_a_check(clock: Clock, server: ScriptedServer, face: str) -> None:
-    check_suspend(clock, face, server, pong_timeout_ms=300)
+    check_suspend(clock, face, server, pong_timeout_ms=1500)
 
 
 @pytest.mark.c_only("a loop of the program's own")
 def test_suspend_is_noticed_on_a_loop_of_the_programs(clock: Clock, server: ScriptedServer, face: str) -> None:
-    check_suspend(clock, face, server, pong_timeout_ms=300, consume="host")
+    check_suspend(clock, face, server, pong_timeout_ms=1500, consume="host")
 
 
 def test_suspend_ends_the_wait(clock: Clock, face: str) -> None:
