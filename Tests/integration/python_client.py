@@ -14,6 +14,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -42,6 +43,8 @@ _output = threading.Lock()
 
 
 def say(**line: object) -> None:
+    if "record" in line:
+        line["at_us"] = time.monotonic_ns() // 1000
     with _output:
         print(json.dumps(line, ensure_ascii=False), flush=True)
 
