@@ -29,7 +29,7 @@ BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer
 BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(SOAK) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
 
-.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize valgrind scale soak debian13 abi autobahn install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize valgrind scale soak debian13 fuzz conformance abi autobahn install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -91,6 +91,13 @@ simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated e
 
 mutants: setup ## plant faults in the core, one at a time, each of which the simulation must find; ONLY=id,...: docs/testing.md
 	@$(VENV)/python Tests/Mutants/run.py $(subst $(comma), ,$(ONLY))
+
+fuzz: setup ## feed each target of Tests/Fuzz for SECONDS (60) with what libFuzzer makes up; ONLY=frames,...; docs/testing.md
+	@$(VENV)/python scripts/fuzz --seconds "$(or $(SECONDS),60)" --only "$(ONLY)" $(if $(TAKE),--take)
+
+conformance: library ## compare how JSON and UTF-8 are read with Python and Foundation, COUNT (20000) documents from SEED (1)
+	@swift build --quiet --product conformance --jobs 2
+	@$(VENV)/python Tests/integration/conformance.py --count "$(or $(COUNT),20000)" --seed "$(or $(SEED),1)"
 
 autobahn: setup ## try the WebSocket layer against the Autobahn test suite, which needs PYTHON27=, a Python 2.7 with pip
 	@PYTHON27="$(PYTHON27)" $(VENV)/python scripts/autobahn

@@ -27,8 +27,14 @@ let package = Package(
         .target(
             name: "BirdRealtime", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI"], swiftSettings: strict),
         .testTarget(
-            name: "BirdRealtimeCoreTests", dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI", "CSodium"],
-            swiftSettings: strict),
+            name: "BirdRealtimeCoreTests",
+            dependencies: ["BirdRealtimeCore", "CBirdRealtimeABI", "CSodium", "FuzzTargets"], swiftSettings: strict),
+        .target(
+            name: "FuzzTargets", dependencies: ["BirdRealtimeCore", "CBirdRealtime", "CBirdRealtimeABI"],
+            path: "Tests/Fuzz/Targets", swiftSettings: strict),
+        // Built by scripts/fuzz with libFuzzer.
+        .executableTarget(
+            name: "fuzz", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Program", swiftSettings: strict),
         .executableTarget(
             name: "swift-example", dependencies: ["BirdRealtime"], path: "examples/swift", swiftSettings: strict),
         // Driven by Tests/integration.
@@ -45,8 +51,12 @@ let package = Package(
         // Driven by scripts/autobahn.
         .executableTarget(
             name: "autobahn-client", dependencies: ["BirdRealtimeCore"], path: "Tests/Autobahn", swiftSettings: strict),
+        // Driven by Tests/integration/conformance.py.
+        .executableTarget(
+            name: "conformance", dependencies: ["BirdRealtimeCore"], path: "Tests/Conformance", swiftSettings: strict),
         .testTarget(
-            name: "BirdRealtimeTests", dependencies: ["BirdRealtime", "CBirdRealtimeABI"], swiftSettings: strict),
+            name: "BirdRealtimeTests", dependencies: ["BirdRealtime", "CBirdRealtimeABI", "FuzzTargets"],
+            swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )

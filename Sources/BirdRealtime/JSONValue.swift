@@ -149,7 +149,7 @@ public struct JSONValue: Sendable {
     /// The members, the last of those with the same name; nil unless an object.
     public var object: [String: JSONValue]? {
         guard let node, node.kind == .object else { return nil }
-        return node.members { JSONValue($0) }
+        return node.members({ $0 }, { JSONValue($0) })
     }
 
     /// A member of an object; nil if there is none, or if this is no object. Each call searches the text: take `object`

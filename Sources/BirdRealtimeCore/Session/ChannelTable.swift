@@ -5,7 +5,7 @@ struct ChannelTable: Sendable {
     private var slots: [Subscription] = []
     private var isInUse: [Bool] = []
     private var freeSlots: [Int] = []
-    private var byName = FewOrMany<String, Int>()
+    private var byName = FewOrMany<ExactText, Int>()
     private var byReference = FewOrMany<ChannelReference, Int>()
 
     var count: Int { byReference.count }
@@ -23,7 +23,7 @@ struct ChannelTable: Sendable {
     }
 
     func slot(named name: String) -> Int? {
-        byName[name]
+        byName[ExactText(name)]
     }
 
     func slot(of reference: ChannelReference) -> Int? {
@@ -41,14 +41,14 @@ struct ChannelTable: Sendable {
             slots.append(channel)
             isInUse.append(true)
         }
-        byName[channel.name] = slot
+        byName[ExactText(channel.name)] = slot
         byReference[channel.reference] = slot
         return slot
     }
 
     mutating func remove(_ slot: Int) {
         let channel = self[slot]
-        byName[channel.name] = nil
+        byName[ExactText(channel.name)] = nil
         byReference[channel.reference] = nil
         isInUse[slot] = false
         freeSlots.append(slot)

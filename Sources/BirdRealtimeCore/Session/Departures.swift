@@ -27,11 +27,11 @@ struct Departures: Sendable {
     /// Beyond this number a late confirmation is taken for one of the new subscription.
     private static let namesMax = 1024
 
-    private var byName: [String: Departure] = [:]
+    private var byName: [ExactText: Departure] = [:]
 
     /// The program left the channel, and the edge is told now.
     mutating func add(_ name: String, frames: Int) {
-        guard frames > 0 || byName[name] != nil else { return }
+        guard frames > 0 || byName[ExactText(name)] != nil else { return }
         change(name) {
             // What no error has answered so far will be.
             if $0.isErrorDue {
@@ -54,7 +54,7 @@ struct Departures: Sendable {
 
     /// The channel is asked for again: true if the edge must be told first that it was left.
     mutating func settle(_ name: String) -> Bool {
-        guard byName[name]?.isOwed == true else { return false }
+        guard byName[ExactText(name)]?.isOwed == true else { return false }
         change(name) {
             $0.certain += $0.doubtful
             $0.doubtful = 0
@@ -79,7 +79,9 @@ struct Departures: Sendable {
 
     /// The edge has answered a subscribe frame for this name.
     mutating func confirm(_ name: String) -> Confirmation {
-        guard var departure = byName[name], departure.certain + departure.doubtful > 0 else { return .expected }
+        guard var departure = byName[ExactText(name)], departure.certain + departure.doubtful > 0 else {
+            return .expected
+        }
         let confirmation: Confirmation
         if departure.certain > 0 {
             departure.certain -= 1
@@ -89,7 +91,7 @@ struct Departures: Sendable {
             confirmation = departure.isOwed ? .owed : .doubtful
         }
         departure.isOwed = false
-        byName[name] = departure.certain + departure.doubtful == 0 ? nil : departure
+        byName[ExactText(name)] = departure.certain + departure.doubtful == 0 ? nil : departure
         return confirmation
     }
 
@@ -110,8 +112,8 @@ struct Departures: Sendable {
     /// False if there are too many names.
     @discardableResult
     private mutating func change(_ name: String, _ body: (inout Departure) -> Void) -> Bool {
-        guard byName.count < Self.namesMax || byName[name] != nil else { return false }
-        body(&byName[name, default: Departure()])
+        guard byName.count < Self.namesMax || byName[ExactText(name)] != nil else { return false }
+        body(&byName[ExactText(name), default: Departure()])
         return true
     }
 }

@@ -65,11 +65,11 @@ enum Payload {
         guard let presence = json(data)?["presence"] else { return [] }
         let infos = presence["hash"]?.dictionary ?? [:]
         var members: [Member] = []
-        var seen: Set<[UInt8]> = []
-        let ids: [String?] = presence["ids"].map { $0.elements.map(memberID) } ?? infos.keys.sorted()
+        var seen: Set<ExactText> = []
+        let ids: [String?] = presence["ids"].map { $0.elements.map(memberID) } ?? infos.keys.map(\.text).sorted()
         for case let id? in ids {
-            guard seen.insert(Array(id.utf8)).inserted else { continue }
-            members.append(Member(id: id, info: infos[id]?.raw))
+            guard seen.insert(ExactText(id)).inserted else { continue }
+            members.append(Member(id: id, info: infos[ExactText(id)]?.raw))
         }
         return members
     }

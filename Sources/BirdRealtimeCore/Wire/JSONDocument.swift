@@ -125,13 +125,15 @@ package struct JSONNode: Sendable {
         return elements
     }
 
-    package var dictionary: [String: JSONNode] { members { $0 } }
+    package var dictionary: [ExactText: JSONNode] { members(ExactText.init) { $0 } }
 
     /// The members of an object, the last of duplicate keys; empty for anything else.
-    package func members<Value>(_ make: (JSONNode) -> Value) -> [String: Value] {
-        var members: [String: Value] = [:]
+    package func members<Key: Hashable, Value>(
+        _ makeKey: (String) -> Key, _ make: (JSONNode) -> Value
+    ) -> [Key: Value] {
+        var members: [Key: Value] = [:]
         text.withBytes { bytes in
-            forEachMember { key, value in members[JSONString.decode(key, in: bytes)] = make(value) }
+            forEachMember { key, value in members[makeKey(JSONString.decode(key, in: bytes))] = make(value) }
         }
         return members
     }

@@ -2,7 +2,7 @@ import Glibc
 
 /// How the last event began, up to the contents of its data. Events on a busy channel begin alike, byte for byte, so that only the data
 /// of the next one has to be looked at.
-struct MessageTemplate: ~Copyable {
+package struct MessageTemplate: ~Copyable {
     /// Names have at most 164 and 200 characters; what begins with more than this is scanned each time.
     static let headBytesMax = 512
 
@@ -13,10 +13,12 @@ struct MessageTemplate: ~Copyable {
         event: Span(offset: 0, length: 0, isEscaped: false), channel: nil, dataKind: .none,
         data: Span(offset: 0, length: 0, isEscaped: false))
 
+    package init() {}
+
     deinit { head?.deallocate() }
 
     /// Takes over a message that has been scanned, if a string as data is the last that it says.
-    mutating func learn(_ bytes: UnsafeRawBufferPointer, _ message: ScannedMessage) {
+    package mutating func learn(_ bytes: UnsafeRawBufferPointer, _ message: ScannedMessage) {
         length = 0
         guard message.dataKind == .string, message.data.offset <= Self.headBytesMax,
             message.data.offset &+ message.data.length &+ 2 == bytes.count, let base = bytes.baseAddress
@@ -30,7 +32,7 @@ struct MessageTemplate: ~Copyable {
 
     /// The parts of a message that begins like the one learnt; nil: scan it.
     @inline(__always)
-    func match(_ bytes: UnsafeRawBufferPointer) -> ScannedMessage? {
+    package func match(_ bytes: UnsafeRawBufferPointer) -> ScannedMessage? {
         guard length > 0, let head, bytes.count >= length &+ 2, let base = bytes.baseAddress,
             memcmp(head, base, length) == 0
         else { return nil }

@@ -52,7 +52,7 @@ import Testing
     @Test func lastDuplicateWins() throws {
         let node = try parse(#"{"a":1,"b":2,"a":"x","\u0061":null}"#)
         #expect(node["a"]?.isNull == true)
-        #expect(node.dictionary["a"]?.isNull == true)
+        #expect(node.dictionary[ExactText("a")]?.isNull == true)
         #expect(node.dictionary.count == 2)
     }
 
@@ -81,7 +81,7 @@ import Testing
         let hash = try #require(presence["hash"]).dictionary
         #expect(presence["ids"]?.elements.compactMap(\.string) == ids)
         #expect(hash.count == 10_000)
-        #expect(ids.allSatisfy { hash[$0]?["name"]?.string == "N \($0)" })
+        #expect(ids.allSatisfy { hash[ExactText($0)]?["name"]?.string == "N \($0)" })
     }
 
     @Test func depthIsBounded() {

@@ -1,5 +1,5 @@
 /// A plain reading of RFC 8259, for comparison: one byte after another, into a tree.
-indirect enum ReferenceJSON: Equatable {
+package indirect enum ReferenceJSON: Equatable {
     case null
     case bool(Bool)
     case number(String)
@@ -8,10 +8,10 @@ indirect enum ReferenceJSON: Equatable {
     /// In the order of the text, duplicates included.
     case object([(name: [UInt8], value: ReferenceJSON)])
 
-    static let depthMax = 512
+    package static let depthMax = 512
 
     /// nil: not one value, in valid UTF-8 and not too deep.
-    init?(_ bytes: [UInt8]) {
+    package init?(_ bytes: [UInt8]) {
         guard String(validating: bytes, as: UTF8.self) != nil else { return nil }
         var parser = Parser(rest: bytes[...])
         guard let value = parser.value(depth: 0) else { return nil }
@@ -20,7 +20,7 @@ indirect enum ReferenceJSON: Equatable {
         self = value
     }
 
-    static func == (left: ReferenceJSON, right: ReferenceJSON) -> Bool {
+    package static func == (left: ReferenceJSON, right: ReferenceJSON) -> Bool {
         switch (left, right) {
         case (.null, .null): true
         case (.bool(let left), .bool(let right)): left == right
