@@ -1,4 +1,5 @@
-// Runs inputs through a target: `fuzz TARGET FILE…` replays them. Built by scripts/fuzz it is a fuzzer, and takes libFuzzer's arguments.
+// Runs inputs through the target that it is called like: `build/fuzz/frames FILE…` replays them. Built by scripts/fuzz it is a fuzzer, and
+// takes libFuzzer's arguments.
 import FuzzTargets
 import Glibc
 
@@ -9,10 +10,12 @@ func complain(_ text: String) -> Never {
 }
 
 enum Chosen {
+    /// libFuzzer starts the program again to merge corpora, with arguments of its own.
     static let target: FuzzTarget = {
-        let names = FuzzTarget.allCases.map(\.rawValue).joined(separator: ", ")
-        guard let name = CommandLine.arguments.dropFirst().first, let target = FuzzTarget(rawValue: name) else {
-            complain("the first argument is a target: \(names)")
+        let name = CommandLine.arguments[0].split(separator: "/").last ?? ""
+        guard let target = FuzzTarget(rawValue: String(name)) else {
+            let names = FuzzTarget.allCases.map(\.rawValue).joined(separator: ", ")
+            complain("it is called \(name), which is no target; they are \(names)")
         }
         return target
     }()
@@ -37,17 +40,15 @@ _ = Chosen.target
         _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>, _ callback: Callback
     ) -> Int32
 
-    // The name of the target is no argument of the fuzzer's.
-    var count = CommandLine.argc - 1
-    var arguments = CommandLine.unsafeArgv + 1
-    arguments[0] = CommandLine.unsafeArgv[0]
+    var count = CommandLine.argc
+    var arguments = CommandLine.unsafeArgv
     exit(
         runFuzzer(&count, &arguments) { bytes, count in
             run(UnsafeRawBufferPointer(start: bytes, count: count))
             return 0
         })
 #else
-    for path in CommandLine.arguments.dropFirst(2) {
+    for path in CommandLine.arguments.dropFirst() {
         guard let file = fopen(path, "r") else { complain("\(path): \(String(cString: strerror(errno)))") }
         var input = [UInt8](repeating: 0, count: 1 << 20)
         let count = fread(&input, 1, input.count, file)
