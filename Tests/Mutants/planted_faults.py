@@ -288,7 +288,7 @@ FAULTS = [
         "name-stays",
         "Session/ChannelTable.swift",
         "a name that was given up still leads to its old channel",
-        "        byName[channel.name] = nil\n",
+        "        byName[ExactText(channel.name)] = nil\n",
         "",
     ),
     Fault(
