@@ -11,10 +11,9 @@ import Testing
         var driver = SessionDriver()
         driver.connect()
         driver.subscribe("a;b", 1)
-        _ = driver.take()
         // The Greek question mark looks like a semicolon.
         driver.confirm("a\u{37E}b")
-        #expect(driver.take().isEmpty && driver.state(of: "a;b") == .pending)
+        #expect(driver.state(of: "a;b") == .pending)
         driver.confirm("a;b")
         #expect(driver.state(of: "a;b") == .subscribed)
     }
