@@ -105,10 +105,13 @@ def foundation_may(document: bytes, is_json: bool) -> set[str]:
             return {"refused", "accepted"}
         return {"refused"}
     text = document.decode()
+    ways = {"same"}
     if has_number_beyond_double(decode(text)):
         # It does not look at a number that a later member replaces.
-        return {"refused", "same"}
-    return {"same", "other"} if "\ufeff" in text or "\\ufeff" in text.lower() else {"same"}
+        ways.add("refused")
+    if "\ufeff" in text or "\\ufeff" in text.lower():
+        ways.add("other")
+    return ways
 
 
 @dataclass(frozen=True)
