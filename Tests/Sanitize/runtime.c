@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 int __lsan_is_turned_off(void);
-const char *__tsan_default_options(void);
 
 static pid_t process;
 
@@ -24,8 +23,4 @@ __attribute__((constructor)) static void begin(void) {
 /* To a forked child what the parent's threads hold is lost. */
 int __lsan_is_turned_off(void) {
     return getpid() != process;
-}
-
-const char *__tsan_default_options(void) {
-    return "report_thread_leaks=0:die_after_fork=0";
 }
