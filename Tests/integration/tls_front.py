@@ -1,4 +1,4 @@
-"""A TLS server that hands every byte on to a plaintext server behind it."""
+"""A TLS server that hands every byte on to a plaintext server behind it; or one that only hands on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNK_BYTES = 256 * 1024
 class TlsFront:
     """Listens on a free port of 127.0.0.1, on its own thread. When nobody listens behind it, it drops who it let in."""
 
-    def __init__(self, context: ssl.SSLContext, backend_port: int) -> None:
+    def __init__(self, context: ssl.SSLContext | None, backend_port: int) -> None:
         self._context = context
         self._backend_port = backend_port
         self._loop = asyncio.new_event_loop()

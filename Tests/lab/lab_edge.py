@@ -40,35 +40,47 @@ class Session:
     def __init__(self, edge: LabEdge, connection: Connection) -> None:
         self.sent: list[tuple[int, float]] = []  # numbers, and when
         self.joined_at: float | None = None
+        self._next: int | None = None  # the one that is due now, when it is not known
         self._edge = edge
         self._connection = connection
         self._order: Fault | None = None
+        self._is_last_order = True
 
-    def order(self, fault: Fault) -> None:
-        """The last thing that the session's thread does, between two events."""
+    def order(self, fault: Fault, is_last: bool) -> None:
+        """The session's thread does this between two events, and serves no more if it is the last thing to do."""
+        self._is_last_order = is_last
         self._order = fault
 
     def serve(self, number: int) -> None:
         self._connection.establish(f"{number}.{number}", self._edge.activity_timeout_s)
-        while self._order is None:
+        while True:
+            if self._order is not None:
+                order, self._order = self._order, None
+                self._edge.carry_out(order, self._connection)
+                if self._is_last_order:
+                    return
             if self._connection.has_input(self._wait_s()):
                 if not self._answer(self._connection.read_frame()):
                     return
             elif self.joined_at is not None:
                 self._publish()
-        self._edge.carry_out(self._order, self._connection)
+
+    def skip(self) -> None:
+        """What was due so far is not sent any more."""
+        self._next = None
 
     def _wait_s(self) -> float:
         """Until the next number is due; the first comes right behind the confirmation."""
         if self.joined_at is None or self._edge.is_quiet:
             return INTERVAL_S
-        return max(0.0, self._edge.due_at(self.sent[-1][0] + 1) - time.monotonic()) if self.sent else 0.0
+        return 0.0 if self._next is None else max(0.0, self._edge.due_at(self._next) - time.monotonic())
 
     def _publish(self) -> None:
         with self._edge.publishing:
             if self._edge.is_quiet:
                 return
-            number = self.sent[-1][0] + 1 if self.sent else self._edge.number_now() + 1
+            number = self._edge.number_now() + 1 if self._next is None else self._next
+            self._next = number + 1
             self.sent.append((number, time.monotonic()))
         self._connection.send_text(event("tick", self._edge.channel, number))
 
@@ -115,17 +127,10 @@ class LabEdge:
         self.on_ping: Callable[[], None] = lambda: None
         self.publishing = threading.Lock()
         self._on_fault = on_fault
+        self.host, self.port = server.host, server.port
         self._began = time.monotonic()
         self._connections: list[Connection] = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    @property
-    def port(self) -> int:
-        return self.server.port
-
-    @property
-    def host(self) -> str:
-        return self.server.host
+        self._acceptor = self._start_accepting()
 
     def number_now(self) -> int:
         return int((time.monotonic() - self._began) / INTERVAL_S)
@@ -142,9 +147,34 @@ class LabEdge:
         """Whether the data of a subscribe is in order."""
         return True
 
+    def speak(self) -> None:
+        """The numbers that are due from now on are published again."""
+        with self.publishing:
+            for session in self.sessions:
+                session.skip()
+            self.is_quiet = False
+
+    def go_down(self) -> None:
+        """Refuses new connections, and ends with RST those that there are."""
+        self.server.close()
+        self._acceptor.join()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
+                connection.reset()
+
+    def come_up(self) -> None:
+        """Listens again, on the same port, which somebody must have reserved."""
+        self.server = ScriptedServer(address=self.server.address, port=self.port)
+        self._acceptor = self._start_accepting()
+
     def carry_out(self, fault: Fault, connection: Connection) -> None:
         self._on_fault()
         fault(connection)
+
+    def _start_accepting(self) -> threading.Thread:
+        thread = threading.Thread(target=self._accept, daemon=True)
+        thread.start()
+        return thread
 
     def _accept(self) -> None:
         self.server.listener.settimeout(None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +21,8 @@ from scripted_server import ScriptedServer
 
 # A run is over when so many numbers of a connection that works have come.
 EVENTS_AFTER = 10
-SERVICE_DEADLINE_S = 300.0
+# What never comes is given up so much later than it is right.
+PATIENCE_S = 60.0
 POLL_S = 0.01
 
 
@@ -27,7 +30,7 @@ POLL_S = 0.01
 class Measured:
     told: tuple[str, ...]
     told_s: float | None  # from the fault to the first word about it
-    back_s: float | None  # from the healing, or from the fault that heals itself, to the first event after it
+    back_s: float  # from the healing, or from the fault that heals itself, to the first event after it
     lost: int  # of the numbers that were sent to a client that was reached
     received: int
     away: int  # numbers that were published while the client was not reached
@@ -54,9 +57,18 @@ class Trial:
         self._moments = threading.Condition()
 
     def start(
-        self, edge: LabEdge, host: str | None = None, command: list[str | Path] | None = None, **options: str | int
+        self,
+        edge: LabEdge,
+        host: str | None = None,
+        command: list[str | Path] | None = None,
+        *,
+        is_broken: bool = False,
+        **options: str | int,
     ) -> None:
-        """A client of this edge in a process of its own, on its way; `command` stands before its program."""
+        """A client of this edge in a process of its own, on its way; `command` stands before its program.
+
+        What is broken already breaks when it connects.
+        """
         self.edge = edge
         settings: dict[str, str | int] = {"app_key": "pk_lab", "ws_host": host or edge.host, "consume": "thread"}
         if edge.context is None:
@@ -65,12 +77,29 @@ class Trial:
         self.stack.callback(self.client.finish)
         assert self.client.created["status"] == "BIRD_OK", self.client.created
         self.client.do("subscribe", edge.channel, 0)
+        if is_broken:
+            self.fault()
         self.client.do("connect")
 
     def serve(self, *faults: Fault, activity_timeout_s: int = 120) -> LabEdge:
         """A plaintext edge on this machine, whose first connections meet these faults."""
-        edge = LabEdge(ScriptedServer(), None, list(faults), activity_timeout_s, self.fault)
-        return self.stack.enter_context(edge)
+        # Bound, and never listening: the edge may go and come back.
+        reserved = self.stack.enter_context(socket.socket())
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        return self.edge_on(
+            ScriptedServer(port=reserved.getsockname()[1]), None, *faults, activity_timeout_s=activity_timeout_s
+        )
+
+    def edge_on(
+        self,
+        server: ScriptedServer,
+        context: ssl.SSLContext | None,
+        *faults: Fault,
+        activity_timeout_s: int = 120,
+    ) -> LabEdge:
+        """The same on a server of the case's, with TLS when there is a context."""
+        return self.stack.enter_context(LabEdge(server, context, list(faults), activity_timeout_s, self.fault))
 
     # Moments
 
@@ -85,7 +114,7 @@ class Trial:
 
     def wait_for_fault(self) -> None:
         with self._moments:
-            assert self._moments.wait_for(lambda: self._fault_at is not None, SERVICE_DEADLINE_S), "nothing broke"
+            assert self._moments.wait_for(lambda: self._fault_at is not None, PATIENCE_S), "nothing broke"
 
     def wait_for_service(self) -> None:
         """Some events of the newest connection."""
@@ -96,14 +125,14 @@ class Trial:
         self.wait_until(lambda: bool(self._since_fault()), "word of the fault")
 
     def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + SERVICE_DEADLINE_S
+        deadline = time.monotonic() + self._case.lasts_s + PATIENCE_S
         while not is_so():
             assert time.monotonic() < deadline, f"no {what}; last records: {self.client.everything()[-6:]}"
             time.sleep(POLL_S)
 
-    def order(self, fault: Fault) -> None:
-        """Breaks the connection that is served now, by the edge's hand between two events."""
-        self.edge.sessions[-1].order(fault)
+    def order(self, fault: Fault, is_last: bool = True) -> None:
+        """Done to the connection that is served now, by the edge between two events; is it the last it does?"""
+        self.edge.sessions[-1].order(fault, is_last)
 
     # Measuring
 
@@ -152,7 +181,7 @@ class Trial:
 
     def _events(self) -> list[tuple[int, float]]:
         """Numbers, and when they came."""
-        events = self.client.all("event", channel=self.edge.channel)
+        events = self.client.all("event", channel=self.edge.channel, event="tick")
         return [(json.loads(record["data"]), record["at_s"]) for record in events]
 
     def _served_since(self, moment: float) -> list[float]:
