@@ -92,8 +92,7 @@ def ends(
 def refused(trial: Trial) -> None:
     edge = trial.serve()
     edge.go_down()
-    trial.start(edge)
-    trial.fault()
+    trial.start(edge, is_broken=True)
     trial.wait_until_told()
     trial.heal()
     edge.come_up()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 
@@ -116,18 +117,22 @@ def drips(size: int) -> Callable[[Trial], None]:
     """An event whose frame has so many bytes comes at one a second."""
 
     def run(trial: Trial) -> None:
+        is_over = threading.Event()
+
         def fault(connection: Connection) -> None:
             empty = len(text(event("slow", CHANNEL, "")))
-            for byte in text(event("slow", CHANNEL, "x" * (size - empty))):
-                connection.send(bytes([byte]))
-                time.sleep(1)
-            trial.heal()
+            try:
+                for byte in text(event("slow", CHANNEL, "x" * (size - empty))):
+                    connection.send(bytes([byte]))
+                    time.sleep(1)
+            finally:
+                trial.heal()
+                is_over.set()
 
         trial.start(trial.serve())
         trial.wait_for_service()
         trial.order(fault, is_last=False)
-        trial.wait_for_fault()
-        time.sleep(size)
+        assert is_over.wait(2 * size)
 
     return run
 
@@ -181,6 +186,6 @@ CASES = [
         drips(100),
         ("error BIRD_ERR_TIMEOUT message_timeout_ms", *DEAD),
         (60.0, 60.1),
-        (60.0, 61.2),
+        FIRST_WAIT_S,
     ),
 ]

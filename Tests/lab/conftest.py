@@ -26,10 +26,10 @@ from trial import Measured, Trial  # noqa: E402
 
 # Runs that wait for minutes cost nothing and run all at once; the others would falsify each other's times.
 WAITING_S = 5.0
-WAITING_RUNS = 24
+WAITING_RUNS = 48
 BRISK_RUNS = 2
 
-# What may come on top of the promised times, on a machine that runs two dozen clients, or all tests at once: those
+# What may come on top of the promised times, on a machine that runs dozens of clients, or all tests at once: those
 # ask what is told and lost, not when.
 LAB_SLACK_S, QUICK_SLACK_S = 1.0, 30.0
 

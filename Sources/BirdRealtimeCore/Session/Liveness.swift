@@ -19,11 +19,18 @@ struct Liveness: Sendable {
     private var lastPing = Instant(milliseconds: 0)
     /// Pings in a row without an answer.
     private(set) var misses = 0
-    /// There is a reason to doubt the connection: by then the last ping must have been answered, and it is the last.
-    private var doubtDue: Instant?
+    private var doubt: Doubt?
     /// The last value that any handshake supplied; it outlives the connection.
     private var serverTimeoutMs: Int64?
     private var rules: Rules
+
+    /// There is a reason to doubt the connection, until its edge has answered a ping. Other bytes may have been under way already, or
+    /// come on a way that has become a one-way street: they only mean another ping.
+    private struct Doubt: Sendable {
+        /// By then something must have been heard since the last ping.
+        var due: Instant
+        let patienceMs: Int64
+    }
 
     /// What the program may change.
     private struct Rules: Equatable, Sendable {
@@ -86,8 +93,12 @@ struct Liveness: Sendable {
         note(now)
         isWatching = true
         isPongAwaited = false
-        doubtDue = nil
+        doubt = nil
         due = now + activityTimeoutMs
+    }
+
+    mutating func pongCame() {
+        doubt = nil
     }
 
     mutating func stop() {
@@ -109,9 +120,15 @@ struct Liveness: Sendable {
                 return .nothing
             }
             misses += 1
+        } else if let patienceMs = doubt?.patienceMs {
+            guard pongDue <= now else {
+                due = nextLook(now)
+                return .nothing
+            }
+            misses = 0
+            doubt?.due = now + patienceMs
         } else {
             misses = 0
-            doubtDue = nil
             isPongAwaited = false
             due = max(lastInbound, lastUnread) + activityTimeoutMs
             guard due <= now else { return .nothing }
@@ -132,7 +149,8 @@ struct Liveness: Sendable {
     mutating func checkNow(_ now: Instant, withinMs patienceMs: Int64) -> Bool {
         guard isWatching else { return false }
         let isWaiting = isUnanswered && now < pongDue
-        doubtDue = min(isWaiting ? doubtDue ?? .distantFuture : .distantFuture, now + patienceMs)
+        let earlier = isWaiting ? doubt?.due : nil
+        doubt = Doubt(due: min(earlier ?? .distantFuture, now + patienceMs), patienceMs: patienceMs)
         if isWaiting {
             due = min(due, pongDue)
         } else {
@@ -141,12 +159,12 @@ struct Liveness: Sendable {
         return !isWaiting
     }
 
-    var isInDoubt: Bool { doubtDue != nil }
+    var isInDoubt: Bool { doubt != nil }
     /// How long the last ping may go unanswered.
     var pongPatienceMs: Int64 { pongDue - lastPing }
 
     private var isUnanswered: Bool { isPongAwaited && !hasHeard }
-    private var pongDue: Instant { min(lastPing + rules.pongTimeoutMs, doubtDue ?? .distantFuture) }
+    private var pongDue: Instant { min(lastPing + rules.pongTimeoutMs, doubt?.due ?? .distantFuture) }
 
     /// At the earliest moment at which an answer to the last ping could make the next one due.
     private func nextLook(_ now: Instant) -> Instant { min(now + activityTimeoutMs, pongDue) }

@@ -21,6 +21,7 @@ extension Session {
             send(OutboundMessage.pong(dialect: dialect), as: .pong, &turn)
         case dialect.pong where state == .connected:
             turn.note(.ponged)
+            liveness.pongCame()
         case dialect.error:
             edgeReported(Payload.error(message.data), &turn)
         case dialect.signinSuccess where state == .connected:

@@ -243,14 +243,31 @@ import Testing
         #expect(change.reasonText.contains("5000 ms"))
     }
 
-    @Test func anythingHeardIsTheAnswer() {
+    @Test func thePongIsTheAnswer() {
         var driver = connected()
         driver.input(.network(.down, spreadMs: 0))
         driver.advance(4_000)
-        driver.session.noteInbound(now: driver.now)
+        driver.edge("bird:pong")
         driver.advance(60_000)
         #expect(driver.take() == ["send ping"])
         #expect(driver.session.state == .connected)
+    }
+
+    /// Bytes were under way when the network went, or only the way to the edge has gone.
+    @Test func otherBytesMeanAnotherPing() {
+        var driver = connected()
+        driver.input(.network(.down, spreadMs: 0))
+        #expect(driver.take() == ["send ping"])
+        for _ in 1...3 {
+            driver.advance(4_000)
+            driver.session.noteInbound(now: driver.now)
+            driver.advance(1_000)
+            #expect(driver.take() == ["send ping"])
+        }
+        driver.advance(4_999)
+        #expect(driver.session.state == .connected)
+        driver.advance(1)
+        #expect(driver.take("close") == ["close 1 4200 activity timeout abandoned"])
     }
 
     @Test func aShorterDeadlineOfTheProgramsHolds() {
@@ -298,7 +315,7 @@ import Testing
             $0.pongTimeoutMs = 10_000
         }
         driver.input(.network(.down, spreadMs: 0))
-        driver.session.noteInbound(now: driver.now)
+        driver.edge("bird:pong")
         driver.advance(120_000 + 19_999)
         #expect(driver.take() == ["send ping", "send ping", "send ping"])
         #expect(driver.session.state == .connected)
