@@ -17,11 +17,14 @@ from trial import Trial
 TITLE = "While connected"
 
 AT_ONCE_S = (0.0, 0.1)
+# When the program runs again.
+UNREAD_S = (0.5, 0.7)
 # The first wait is drawn from 0 to 1 s.
 FIRST_WAIT_S = (0.0, 1.0)
 # 120 s without a byte, and 30 s without an answer to the ping.
 DEAD_S = (150.0, 150.2)
 
+RST, FIN = Connection.reset, Connection.close
 LOST = ("unavailable BIRD_ERR_LOST", "connected")
 DEAD = ("unavailable BIRD_ERR_TIMEOUT", "connected")
 
@@ -113,6 +116,23 @@ def client_stopped(seconds: float, activity_timeout_s: int = 120) -> Callable[[T
     return run
 
 
+def unread(end: Fault) -> Callable[[Trial], None]:
+    """The program does not run while forty events come and the connection ends behind them."""
+
+    def run(trial: Trial) -> None:
+        trial.start(trial.serve())
+        trial.wait_for_service()
+        os.kill(trial.client.process.pid, signal.SIGSTOP)
+        time.sleep(2)
+        trial.order(end)
+        trial.wait_for_fault()
+        time.sleep(0.5)
+        trial.heal()
+        os.kill(trial.client.process.pid, signal.SIGCONT)
+
+    return run
+
+
 def drips(size: int) -> Callable[[Trial], None]:
     """An event whose frame has so many bytes comes at one a second."""
 
@@ -138,10 +158,14 @@ def drips(size: int) -> Callable[[Trial], None]:
 
 
 CASES = [
-    Case("rst", "RST between two events", breaks(Connection.reset), LOST, AT_ONCE_S, FIRST_WAIT_S, is_quick=True),
-    Case("fin", "FIN without a close frame", breaks(Connection.close), LOST, AT_ONCE_S, FIRST_WAIT_S),
-    Case("rst-frame", "RST within a frame", breaks(in_a_frame(Connection.reset)), LOST, AT_ONCE_S, FIRST_WAIT_S),
-    Case("fin-frame", "FIN within a frame", breaks(in_a_frame(Connection.close)), LOST, AT_ONCE_S, FIRST_WAIT_S),
+    Case("rst", "RST between two events", breaks(RST), LOST, AT_ONCE_S, FIRST_WAIT_S, is_quick=True),
+    Case("fin", "FIN without a close frame", breaks(FIN), LOST, AT_ONCE_S, FIRST_WAIT_S),
+    Case("rst-frame", "RST within a frame", breaks(in_a_frame(RST)), LOST, AT_ONCE_S, FIRST_WAIT_S),
+    Case("fin-frame", "FIN within a frame", breaks(in_a_frame(FIN)), LOST, AT_ONCE_S, FIRST_WAIT_S),
+    Case(
+        "rst-unread", "RST behind forty events that the program has not read", unread(RST), LOST, UNREAD_S, FIRST_WAIT_S
+    ),
+    Case("fin-unread", "FIN behind as many", unread(FIN), LOST, UNREAD_S, FIRST_WAIT_S),
     closed("1001", 1001, "going away", FIRST_WAIT_S),
     closed("4200", 4200, "again, at once", (0.0, 0.1)),
     closed("4100", 4100, "over capacity", (1.0, 2.0)),

@@ -40,6 +40,7 @@ class Session:
     def __init__(self, edge: LabEdge, connection: Connection) -> None:
         self.sent: list[tuple[int, float]] = []  # numbers, and when
         self.joined_at: float | None = None
+        self.is_over = False  # the edge serves it no more, whatever the client knows
         self._next: int | None = None  # the one that is due now, when it is not known
         self._edge = edge
         self._connection = connection
@@ -56,8 +57,9 @@ class Session:
         while True:
             if self._order is not None:
                 order, self._order = self._order, None
+                self.is_over = self._is_last_order
                 self._edge.carry_out(order, self._connection)
-                if self._is_last_order:
+                if self.is_over:
                     return
             if self._connection.has_input(self._wait_s()):
                 if not self._answer(self._connection.read_frame()):

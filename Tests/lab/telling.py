@@ -9,8 +9,8 @@ BLOCK_MAX = 4
 TOLD = ("error", "state", "subscription_error", "signin_error", "decryption_error")
 # States that a program passes through whatever happens.
 USUAL = ("connecting", "initialized")
-# On a machine with much to do, what is told is read late.
-EARLY_SLACK_S, DELAY_SLACK_S = 0.5, 2.0
+# On a machine with much to do, what is told comes late.
+EARLY_SLACK_S, DELAY_SLACK_S = 0.1, 2.0
 
 
 def words(record: Record) -> str | None:

@@ -38,10 +38,11 @@ class Measured:
 
 
 class LabClient(ScriptClient):
-    """Every record has the time at which it came."""
+    """Every record has the time at which the program was told, by `time.monotonic`."""
 
     def decode(self, text: str) -> Record:
-        return {**super().decode(text), "at_s": time.monotonic()}
+        line = super().decode(text)
+        return {**line, "at_s": line["at_us"] / 1e6} if "record" in line else line
 
 
 class Trial:
@@ -186,8 +187,10 @@ class Trial:
 
     def _served_since(self, moment: float) -> list[float]:
         """When the events of the newest connection came that came after the moment."""
-        sent = self.edge.sessions[-1].sent if self.edge.sessions else []
-        return [at for number, at in self._events() if sent and number >= sent[0][0] and at > moment]
+        newest = self.edge.sessions[-1] if self.edge.sessions else None
+        if newest is None or newest.is_over or not newest.sent:
+            return []
+        return [at for number, at in self._events() if number >= newest.sent[0][0] and at > moment]
 
     def _is_served_since(self, moment: float) -> bool:
         return len(self._served_since(moment)) >= EVENTS_AFTER

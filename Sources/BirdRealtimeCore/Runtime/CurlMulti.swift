@@ -63,6 +63,13 @@ class CurlTransfer {
         _ = birdcurl_set_list(handle, option, list)
     }
 
+    /// Why no connection came about, as the system has it.
+    var connectError: Errno? {
+        var code = 0
+        _ = birdcurl_get_long(handle, CURLINFO_OS_ERRNO, &code)
+        return code > 0 ? Errno(code: Int32(clamping: code)) : nil
+    }
+
     /// The HTTP status of a proxy's answer to CONNECT, or 0.
     var proxyStatus: Int32 {
         var status = 0

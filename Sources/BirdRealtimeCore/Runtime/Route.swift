@@ -123,6 +123,7 @@ final class Route: Sendable {
                 words = "the proxy \(proxy.name) \(deed(of: proxy, code, transfer) ?? "broke the connection: \(words)")"
             } else {
                 (status, step) = (BIRD_ERR_CONNECT, "connect")
+                if code == CURLE_COULDNT_CONNECT, let error = transfer.connectError { words = error.message }
             }
         }
         let connected = proxy?.host ?? host

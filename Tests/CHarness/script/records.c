@@ -2,6 +2,7 @@
 #include "script.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "json_line.h"
 
@@ -81,8 +82,11 @@ static void print_entry(const bird_log_entry *entry) {
 }
 
 void print_record(const bird_record *record) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
     json_begin();
     json_string("record", kind_name(record->kind));
+    json_number("at_us", now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000);
     json_text("channel", record->channel_name, record->channel_name_length);
     json_text("event", record->event, record->event_length);
     json_string("data_kind", data_kinds[record->data_kind]);
