@@ -42,13 +42,15 @@ class Case:
 class Group:
     """The cases of one file cases_*.py: its TITLE and its CASES."""
 
+    file: str
     title: str
     cases: tuple[Case, ...]
 
 
 def groups() -> list[Group]:
-    modules = [import_module(path.stem) for path in sorted(Path(__file__).parent.glob("cases_*.py"))]
-    return [Group(module.TITLE, tuple(module.CASES)) for module in modules]
+    names = [path.stem for path in sorted(Path(__file__).parent.glob("cases_*.py"))]
+    modules = {name.removeprefix("cases_"): import_module(name) for name in names}
+    return [Group(name, module.TITLE, tuple(module.CASES)) for name, module in modules.items()]
 
 
 def all_cases() -> dict[str, Case]:

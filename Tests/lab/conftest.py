@@ -2,8 +2,9 @@
 
 A case is a Case (case.py) in the list CASES of a file cases_*.py, which also has the TITLE of its table. Its function
 works with a Trial (trial.py): it starts an edge and a client, breaks something and heals it. What was told, when
-service was back and what was lost is measured by the frame. `make lab ONLY=name` runs it alone; a whole run without a
-failure writes the page. To see that a case can fail, promise something else.
+service was back and what was lost is measured by the frame. `make lab ONLY=name` runs it alone, `make lab
+ONLY=network` the file cases_network.py; a run without a failure writes the tables of all files that it ran as a whole.
+To see that a case can fail, promise something else.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ for directory in ("Tests/integration", "bindings/python/src"):
 
 from case import Case, all_cases, groups  # noqa: E402
 from paths import ROOT  # noqa: E402
-from results import circumstances, tables, update_page  # noqa: E402
+from results import section, update_page  # noqa: E402
 from trial import Measured, Trial  # noqa: E402
 
 # Runs that wait for minutes cost nothing and run all at once; the others would falsify each other's times.
@@ -51,10 +52,20 @@ def chosen(config: pytest.Config) -> list[Case]:
     cases = all_cases()
     if is_quick(config):
         return [case for case in cases.values() if case.is_quick]
-    unknown = set() if text == "all" else set(text.split(",")) - set(cases)
-    if unknown:
-        raise pytest.UsageError(f"there is no case {', '.join(unknown)}; there are {', '.join(cases)}")
-    return list(cases.values()) if text == "all" else [cases[name] for name in text.split(",")]
+    if text == "all":
+        return list(cases.values())
+    found = {case.name: case for name in text.split(",") for case in named(name, cases)}
+    return list(found.values())
+
+
+def named(name: str, cases: dict[str, Case]) -> list[Case]:
+    """The case, or those of a file."""
+    by_file = {group.file: list(group.cases) for group in groups()}
+    if name in by_file:
+        return by_file[name]
+    if name in cases:
+        return [cases[name]]
+    raise pytest.UsageError(f"there is no case {name!r}; there are {', '.join([*by_file, *cases])}")
 
 
 def is_quick(config: pytest.Config) -> bool:
@@ -106,8 +117,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     results = config.stash[RESULTS]
     if not results or is_quick(config):
         return
-    text = tables(groups(), results) + "\n" + circumstances(results, config.stash[LOAD]) + "\n"
-    terminalreporter.write_line(text)
-    if set(results) == set(all_cases()) and not terminalreporter.stats.get("failed"):
-        update_page(text)
-        terminalreporter.write_line("lab: docs/reliability.md has these figures")
+    sections = {}
+    for group in groups():
+        if any(case.name in results for case in group.cases):
+            text = section(group, results, config.stash[LOAD])
+            terminalreporter.write_line(text)
+            if all(case.name in results for case in group.cases):
+                sections[group.title] = text
+    if sections and not terminalreporter.stats.get("failed"):
+        update_page(groups(), sections)
+        terminalreporter.write_line(f"lab: docs/reliability.md has these figures: {', '.join(sections)}")

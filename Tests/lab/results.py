@@ -75,36 +75,37 @@ def row(case: Case, runs: Sequence[Measured]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def tables(groups: Sequence[Group], results: Results) -> str:
-    """A table for each group; only cases that were run."""
-    parts = []
-    for group in groups:
-        rows = [row(case, results[case.name]) for case in group.cases if case.name in results]
-        if rows:
-            parts += [f"### {group.title}", "", HEADER, RULE, *rows, ""]
-    return "\n".join(parts)
-
-
-def circumstances(results: Results, load: float) -> str:
+def section(group: Group, results: Results, load: float) -> str:
+    """The table of a group, of the cases that were run, and where that was."""
+    measured = {case: results[case.name] for case in group.cases if case.name in results}
+    runs = [run for of_case in measured.values() for run in of_case]
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    received = sum(run.received for runs in results.values() for run in runs)
-    lost = sum(run.lost for runs in results.values() for run in runs)
-    return (
-        f"{len(results)} cases, {sum(map(len, results.values()))} runs, {received} events received, {lost} lost. "
-        f"{os.cpu_count()} cores of {models[0] if models else platform.machine()}, Linux {platform.release()}; "
-        f"load average before the run {load:.1f}."
+    return "\n".join(
+        [
+            f"### {group.title}",
+            "",
+            HEADER,
+            RULE,
+            *(row(case, of_case) for case, of_case in measured.items()),
+            "",
+            f"{len(measured)} cases, {len(runs)} runs, {sum(run.received for run in runs)} events received, "
+            f"{sum(run.lost for run in runs)} lost. {os.cpu_count()} cores of "
+            f"{models[0] if models else platform.machine()}, Linux {platform.release()}; load average before the run "
+            f"{load:.1f}.",
+            "",
+        ]
     )
 
 
-def update_page(text: str) -> None:
-    page, replaced = re.subn(
-        f"{re.escape(BEGIN)}.*{re.escape(END)}",
-        lambda _: f"{BEGIN}\n\n{text}\n{END}",
-        PAGE.read_text(),
-        flags=re.DOTALL,
-    )
-    assert replaced == 1, f"{PAGE} has no place for results between {BEGIN!r} and {END!r}"
-    PAGE.write_text(page)
+def update_page(groups: Sequence[Group], measured: Mapping[str, str]) -> None:
+    """Puts the sections that were measured, by title, in the place of those that the page has; others stay."""
+    before, begin, rest = PAGE.read_text().partition(BEGIN)
+    found, end, after = rest.partition(END)
+    assert end, f"{PAGE} has no place for results between {BEGIN!r} and {END!r}"
+    sections = {text.splitlines()[0][4:]: text for text in re.split(r"^(?=### )", found, flags=re.MULTILINE)[1:]}
+    sections |= {title: f"{text}\n" for title, text in measured.items()}
+    kept = "".join(sections[group.title] for group in groups if group.title in sections)
+    PAGE.write_text(f"{before}{begin}\n\n{kept}{end}{after}")
 
 
 def documented() -> list[tuple[str, str, str]]:

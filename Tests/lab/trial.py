@@ -30,7 +30,7 @@ POLL_S = 0.01
 class Measured:
     told: tuple[str, ...]
     told_s: float | None  # from the fault to the first word about it
-    back_s: float  # from the healing, or from the fault that heals itself, to the first event after it
+    back_s: float | None  # from the healing, or from the fault that heals itself, to the first event after it
     lost: int  # of the numbers that were sent to a client that was reached
     received: int
     away: int  # numbers that were published while the client was not reached
