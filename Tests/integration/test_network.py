@@ -150,6 +150,23 @@ def test_default_route_goes_and_comes_back(world: World, face: str, family: str)
     assert client.statistic("network_changes") == 2
 
 
+@pytest.mark.c_only("the message is the library's")
+def test_attempt_without_a_route_says_so(world: World, face: str) -> None:
+    world.client.ip("route del default")
+    client = world.start(face, world.serve(FAR["IPv4"]))
+    assert "Network is unreachable" in client.wait_for("error")["message"]
+
+
+@pytest.mark.c_only("it takes 10 s, and the other face has the same ways")
+def test_one_way_street_is_found_out(world: World, face: str) -> None:
+    """What the edge has sent before it misses its acknowledgements does not end the doubt."""
+    client, connection = established(world, face, FAR["IPv4"])
+    world.client.ip("route del default")
+    connection.send_text(event("tick", "orders", 1))
+    lost = client.wait_for_state("unavailable")
+    assert lost["reason"] == "BIRD_ERR_TIMEOUT"
+
+
 @pytest.mark.parametrize("side", ["client", "edge"])
 def test_cable_is_cut_and_plugged_in_again(world: World, face: str, side: str) -> None:
     """At the edge's side the client's link loses its carrier; at its own the link is taken down, with its routes."""

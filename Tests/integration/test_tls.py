@@ -22,7 +22,7 @@ from conftest import QUICK_BACKOFF, StartClient
 from nginx import Nginx, Site
 from paths import CLIENT_SCRIPT, ROOT
 from script_client import Record, ScriptClient
-from scripted_server import Connection, ScriptedServer, event, text
+from scripted_server import Connection, ScriptedServer, event, refusing_port, text
 from tls_front import TlsFront
 
 RIGHT_NAMES = "DNS:localhost,IP:127.0.0.1,IP:::1"
@@ -342,6 +342,13 @@ def test_refusal(world: World, connect: StartClient, refusal: Refusal) -> None:
         assert (error["error"], error["field"]) == (refusal.status, refusal.field), error
         assert refusal.fact in error["message"]
         assert client.wait_for_state("unavailable")["reason"] == refusal.status
+
+
+@pytest.mark.c_only("the message is the library's")
+def test_refused_connection_says_so(world: World, connect: StartClient) -> None:
+    with refusing_port() as port:
+        client = connect(world, **settings(world, {"ws_host": f"localhost:{port}", "address": "127.0.0.1"}))
+        assert client.wait_for("error")["message"] == f"No connection to localhost:{port}: Connection refused."
 
 
 def test_documentation_has_the_refusals() -> None:
