@@ -77,8 +77,8 @@ def row(case: Case, runs: Sequence[Measured]) -> str:
 
 def section(group: Group, results: Results, load: float) -> str:
     """The table of a group, of the cases that were run, and where that was."""
-    measured = {case: results[case.name] for case in group.cases if case.name in results}
-    runs = [run for of_case in measured.values() for run in of_case]
+    measured = [(case, results[case.name]) for case in group.cases if case.name in results]
+    runs = [run for _, of_case in measured for run in of_case]
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return "\n".join(
         [
@@ -86,7 +86,7 @@ def section(group: Group, results: Results, load: float) -> str:
             "",
             HEADER,
             RULE,
-            *(row(case, of_case) for case, of_case in measured.items()),
+            *(row(case, of_case) for case, of_case in measured),
             "",
             f"{len(measured)} cases, {len(runs)} runs, {sum(run.received for run in runs)} events received, "
             f"{sum(run.lost for run in runs)} lost. {os.cpu_count()} cores of "

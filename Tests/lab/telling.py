@@ -10,7 +10,7 @@ TOLD = ("error", "state", "subscription_error", "signin_error", "decryption_erro
 # States that a program passes through whatever happens.
 USUAL = ("connecting", "initialized")
 # On a machine with much to do, what is told comes late.
-EARLY_SLACK_S, DELAY_SLACK_S = 0.1, 2.0
+EARLY_SLACK_S, DELAY_SLACK_S = 1.0, 2.0
 
 
 def words(record: Record) -> str | None:
