@@ -86,8 +86,10 @@ bench: programs ## measure against other clients and the limits of this machine;
 	@scripts/build-swift-bench
 	@build/benchmark-venv/bin/python Benchmarks/run.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
-simulate: setup ## try the session in SEEDS (1000) hostile worlds, a simulated eight minutes for ten clients each
-	@SEEDS=$(or $(SEEDS),1000) swift test --quiet --disable-xctest --jobs 2 --filter SimulationTests
+simulate: setup ## try sessions in SEEDS (1000) hostile worlds from SEED (1) on, each for STEPS at most: docs/testing.md
+	@echo "simulate: build/simulate/simulate"
+	@scripts/build-simulation
+	@SEED=$(SEED) SEEDS=$(SEEDS) STEPS=$(STEPS) TRACE=$(TRACE) build/simulate/simulate
 
 mutants: setup ## plant faults in the core, one at a time, each of which the simulation must find; ONLY=id,...: docs/testing.md
 	@$(VENV)/python Tests/Mutants/run.py $(subst $(comma), ,$(ONLY))

@@ -6,10 +6,8 @@
 let stepsMax = 1_000_000
 
 for seed in 1...UInt64(10) {
-    let world = World(seed: seed, clients: 10)
-    do {
-        try world.run(stepsMax: stepsMax)
-    } catch let failure as SimulationFailure {
+    let world = World(seed: seed)
+    if let failure = world.run(stepsMax: stepsMax) {
         print("seed \(seed), step \(failure.step): \(failure.message)")
         exit(1)
     }

@@ -18,10 +18,20 @@ HERE = Path(__file__).resolve().parent
 PLACE = ROOT / "build/mutants"
 TESTS = ROOT / "Tests/BirdRealtimeCoreTests"
 # The core without what does input and output.
-PURE = ["Session", "WebSocket", "Wire", "Fault.swift", "FewOrMany.swift", "Rare.swift"]
+PURE = [
+    "Session",
+    "WebSocket",
+    "Wire",
+    "Fault.swift",
+    "FewOrMany.swift",
+    "Rare.swift",
+    "Network/Suspension.swift",
+    "Runtime/Authorizer.swift",
+    "Runtime/HTTPAnswer.swift",
+]
 # The simulation, without the test that runs it, and what it shares with other tests.
 SIMULATION = [
-    *(path for path in sorted((TESTS / "Simulation").glob("*.swift")) if path.name != "SimulationTests.swift"),
+    *sorted((TESTS / "Simulation").glob("*/*.swift")),
     TESTS / "Session/SessionDriver.swift",
     TESTS / "Encryption/Vault.swift",
     HERE / "main.swift",

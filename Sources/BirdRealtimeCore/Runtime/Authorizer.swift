@@ -59,7 +59,7 @@ enum Authorizer {
                     httpStatus: answer.status, endpoint: endpoint),
                 retryAfterMs: nil)
         }
-        guard !answer.isTooLarge else { return unusable("is larger than \(HTTPPosts.bodyBytesMax) bytes") }
+        guard !answer.isTooLarge else { return unusable("is larger than \(HTTPAnswer.bodyBytesMax) bytes") }
         guard let document = JSONDocument.parse(answer.body) else {
             let compression = answer.contentEncoding.map { "has the content-encoding \($0), which was not asked for" }
             return unusable(compression ?? "is not JSON")

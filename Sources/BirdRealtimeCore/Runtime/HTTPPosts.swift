@@ -1,28 +1,9 @@
 import CBirdRealtimeABI
 import CCurl
 
-struct HTTPBody: Equatable {
-    /// The value of content-type.
-    var type: String
-    var bytes: [UInt8]
-}
-
-/// What an authorizer's HTTP answer comes to.
-struct HTTPAnswer {
-    var status: Int32
-    var body: [UInt8]
-    /// The body was larger than `HTTPPosts.bodyBytesMax` and is not whole.
-    var isTooLarge = false
-    /// Retry-After in milliseconds.
-    var retryAfterMs: Int64?
-    var location: String?
-    var contentEncoding: String?
-}
-
 /// The POSTs of every client on this reactor. Reactor thread only.
 final class HTTPPosts {
     private static let inFlightMax = 64
-    static let bodyBytesMax = 262_144
 
     private unowned let reactor: Reactor
     private var multi: CurlMulti?
@@ -233,7 +214,7 @@ private final class PostTransfer: CurlTransfer {
     }
 
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
-        guard body.count + bytes.count <= HTTPPosts.bodyBytesMax else {
+        guard body.count + bytes.count <= HTTPAnswer.bodyBytesMax else {
             isTooLarge = true
             return 0
         }

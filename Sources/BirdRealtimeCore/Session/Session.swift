@@ -75,7 +75,7 @@ package struct Session: ~Copyable, Sendable {
         ChannelReference(bits: routes.value(of: name))
     }
 
-    /// Any inbound bytes are proof of life.
+    /// Bytes have been read: any are proof of life. What they say may be taken later, and proves nothing then.
     package mutating func noteInbound(now: Instant) {
         liveness.note(now)
     }
@@ -144,7 +144,6 @@ package struct Session: ~Copyable, Sendable {
             transportEnded(end, &turn)
         case .message(let id, let message):
             guard id == transport else { return }
-            liveness.note(turn.now)
             receive(message, &turn)
         case .timer: timer(&turn)
         }

@@ -353,7 +353,7 @@ extension Session {
         publishState(slot, &turn)
     }
 
-    private mutating func setDeadline(of applicant: Applicant, _ due: Instant?) {
+    mutating func setDeadline(of applicant: Applicant, _ due: Instant?) {
         lastTicket += 1
         self[applicant].ticket = lastTicket
         self[applicant].due = due

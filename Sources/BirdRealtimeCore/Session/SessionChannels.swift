@@ -103,6 +103,10 @@ extension Session {
         switch confirmation {
         case .late:
             channels[slot].admission.hasDoubtfulSuccess = !channels[slot].isSubscribed
+            // An edge answers the frames of a channel one after the other: the time for the next begins now.
+            if channels[slot].admission.phase == .pending, unanswered[.channel(slot)] != nil {
+                setDeadline(of: .channel(slot), turn.now + configuration.answerTimeoutMs)
+            }
         case .doubtful where !channels[slot].isSubscribed && unanswered[.channel(slot)] == nil:
             // The holder's own question is not even written, and the edge is told to forget the others before it.
             break

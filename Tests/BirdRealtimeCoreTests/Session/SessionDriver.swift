@@ -114,6 +114,7 @@ struct SessionDriver: ~Copyable {
     /// A frame whose data is a string of JSON, as the edge writes it.
     mutating func edge(_ event: String, _ channel: String? = nil, data: String? = nil) {
         let data = data.map { InboundMessage.Data.string(Array($0.utf8)) } ?? .none
+        session.noteInbound(now: now)
         input(.message(transport, InboundMessage(event: event, channel: channel, data: data)))
     }
 

@@ -357,6 +357,22 @@ import Testing
         #expect(driver.take() == ["channel 2 subscribed", "subscribed 2"])
     }
 
+    /// Else the second would be given up at the moment at which the edge turns to it, and its confirmation taken for that of a third.
+    @Test func theTimeForTheNextFrameBeginsWithTheAnswerToTheOneBefore() {
+        var driver = SessionDriver()
+        driver.connect(activityTimeout: "86400")
+        driver.subscribe("orders", 1)
+        driver.unsubscribe(1)
+        driver.subscribe("orders", 2)
+        driver.advance(29_999)
+        driver.confirm("orders")
+        _ = driver.take()
+        driver.advance(29_999)
+        #expect(driver.take() == [])
+        driver.confirm("orders")
+        #expect(driver.take() == ["channel 2 subscribed", "subscribed 2"])
+    }
+
     @Test func theEdgeIsToldThatNobodyWantsWhatItConfirmsTooLate() {
         var driver = SessionDriver()
         driver.connect()

@@ -34,6 +34,18 @@ import Testing
         #expect(driver.take("subscribed") == ["subscribed 1 again after \(driver.now - read)"])
     }
 
+    /// While the program was slow, or once the stream has ended.
+    @Test func whatWasReadBeforeAndIsTakenLaterProvesNothing() {
+        var driver = Self.subscribed()
+        let read = driver.now
+        driver.advance(7_000)
+        driver.input(.message(driver.transport, InboundMessage(event: "bird:pong")))
+        driver.drop()
+        Self.reconnect(&driver)
+        driver.confirm("orders")
+        #expect(driver.take("subscribed") == ["subscribed 1 again after \(driver.now - read)"])
+    }
+
     @Test func bytesThatASlowReaderNeverReadAreMissed() {
         var driver = Self.subscribed()
         let read = driver.now

@@ -1,0 +1,176 @@
+import CBirdRealtimeABI
+
+@testable import BirdRealtimeCore
+
+/// Carries out what the session asks for, and hears what it tells.
+extension SimulatedClient {
+    func perform(_ effect: SessionEffect) throws {
+        switch effect {
+        case .open(let id): try open(id)
+        case .close(let id, let code, let reason, _): try close(id, code: code, reason: reason)
+        case .send(let id, let bytes, let kind): try send(id, bytes, kind)
+        case .authorize(let question):
+            try require(question.connectionID == session.connectionID, "authorizes for a connection that is not there")
+            openQuestions.insert(question.id)
+            try require(
+                openQuestions.count <= configuration.authorizationsInFlightMax, "asks too many questions at once")
+            ModelAuthorizer.ask(question, by: self, world)
+        case .askReconnect(let question):
+            try require(configuration.asksBeforeReconnect && told.state == .unavailable, "asks without need")
+            try attempts.asked(question)
+            askApplication(question)
+        case .attemptRefused: attempts.refused()
+        case .withdraw(let id) where id == attempts.openQuestion: attempts.withdrawn()
+        case .withdraw(let id):
+            try require(openQuestions.remove(id) != nil, "withdraws a question that it has not asked")
+        case .channelState(let reference, let state): try channelChanged(reference, state)
+        case .identity(let memberID): told.identity = memberID
+        case .keyRefreshBegan(let reference):
+            try require(told.live.contains(reference), "asks for the key of a channel that is not subscribed")
+            try sealed.refreshBegan(reference, now)
+        case .watchlistEntryMalformed: try watchlistTold("malformed")
+        case .clientEventLost, .note: break
+        case .emit(let event): try hear(event)
+        }
+    }
+
+    private func channelChanged(_ reference: ChannelReference, _ state: ChannelState) throws {
+        try require(
+            told.channels[reference] != nil || reference == Self.memberChannel, "a channel is not there")
+        told.channels[reference] = state == .unsubscribed ? nil : state
+        if state != .subscribed {
+            try sealed.ended(reference, byProgram: isUnsubscribing)
+            told.ended(reference, lastHeard: lastHeard)
+        } else if reference == Self.memberChannel {
+            told.confirmed(reference)
+        }
+    }
+
+    private func hear(_ event: SessionEvent) throws {
+        switch event {
+        case .state(let change):
+            try told.change(change)
+            try attempts.follow(change, attemptsMax: configuration.reconnectAttemptsMax)
+            if change.current == .connected { noteLife() }
+        case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
+            try checkConfirmation(data, reference)
+            try told.success(
+                reference, members: members, isResubscribe: isResubscribe, interruptedMs: interruptedMs, now)
+            try require(members == nil || myID == memberID, "my id is \(myID ?? "unknown")")
+        case .memberAdded(let reference, let member): try told.added(member, to: reference)
+        case .memberRemoved(let reference, let member): try told.removed(member, from: reference)
+        case .channelEvent(let reference, let event, let data): try delivered(event, on: reference, data)
+        case .connectionCount(let reference, _):
+            try require(told.live.contains(reference), "a count comes before the success")
+        case .subscriptionFailed(let reference, let fault, let willRetry):
+            try failed(reference, fault, willRetry: willRetry)
+        case .completed(let operation, _, _, _):
+            world.figures.operations += 1
+            try program.ended(operation)
+        case .error(let fault):
+            if fault.status == BIRD_ERR_SERVER, fault.code != 4301, fault.code != 4302 { confirmations.errorCame() }
+        case .connectionLost:
+            try require(!world.isSettled, "loses a connection on which nothing is wrong")
+        case .connectingIn(let plan):
+            try require(told.state == .unavailable && plan.delayMs >= 0, "announces an attempt that is not planned")
+            try require(plan.policy == configuration.reconnect, "announces \(String(describing: plan.policy))")
+            try attempts.planned(plan, now)
+        case .watchlist(let name, _): try watchlistTold(name)
+        case .decryptionFailed(let reference, let channel, let event, let fault):
+            try require(
+                program.wanted[channel] == reference && fault.status == BIRD_ERR_DECRYPTION, "reports \(channel)")
+            // What a cache keeps may be older than the key.
+            try require(!world.isSettled || channel.contains("cache"), "does not open \(event) of \(channel)")
+            try sealed.told(event, on: reference)
+        case .signedIn, .signinFailed: break
+        }
+    }
+
+    private func failed(_ reference: ChannelReference, _ fault: Fault, willRetry: Bool) throws {
+        try require(!told.live.contains(reference), "a subscribed channel fails")
+        try require(willRetry == fault.isRetriable, "says that it will\(willRetry ? "" : " not") retry after \(fault)")
+        guard let name = program.name(of: reference), fault.field == "answer_timeout_ms" else { return }
+        let waitedMs = asked[name].map { now - $0 } ?? 0
+        try require(waitedMs >= configuration.answerTimeoutMs, "gives up on \(name) after \(waitedMs) ms")
+    }
+
+    private func checkConfirmation(_ data: InboundMessage.Data, _ reference: ChannelReference) throws {
+        guard let frame = JSONDocument.parse(Self.bytes(data))?["frame"]?.numberText.flatMap({ Int($0) }),
+            let name = program.name(of: reference)
+        else { throw Wrong(message: "is told of a success that the edge did not send") }
+        guard try confirmations.isMistaken(frame, of: name) else { return }
+        world.figures.mistakenConfirmations += 1
+        told.mistaken(reference)
+    }
+
+    private func watchlistTold(_ name: String) throws {
+        try require(watchlist.first == name, "tells of \(name) what is \(watchlist) on the watchlist")
+        watchlist.removeFirst()
+    }
+
+    // MARK: - Messages
+
+    func receive(_ message: InboundMessage, _ link: Link) throws {
+        world.figures.events += 1
+        guard let channel = message.channel, !EventName.isReserved(message.event, dialect: dialect) else {
+            try receiveControl(message, link)
+            return
+        }
+        let reference = route(channel)
+        guard reference != .none else { return }
+        guard ChannelKind.of(channel) == .encrypted else {
+            world.note(number, "  > \(message.event) \(Self.text(message.data)) on \(channel), the short way")
+            try delivered(message.event, on: reference, message.data)
+            return
+        }
+        sealed.came(message.event, on: reference, now)
+        // The short way, or for some reason the other.
+        if Bool.random(using: &world.random), let text = opened(message.data, reference) {
+            try delivered(message.event, on: reference, .string(text))
+        } else {
+            try handle(.message(link.transport, message))
+        }
+    }
+
+    private func receiveControl(_ message: InboundMessage, _ link: Link) throws {
+        if message.event == dialect.watchlistEvents, message.channel == nil, state == .connected {
+            let entries = JSONDocument.parse(Self.bytes(message.data))?["events"]?.elements ?? []
+            watchlist = entries.map { $0["name"]?.string ?? "malformed" }
+        }
+        try handle(.message(link.transport, message))
+        try require(watchlist.isEmpty, "does not tell of \(watchlist)")
+    }
+
+    private func opened(_ data: InboundMessage.Data, _ reference: ChannelReference) -> [UInt8]? {
+        guard let key = session.key(of: reference), case .string(var memory) = data,
+            case .opened(let count) = memory.withUnsafeMutableBytes({ key.open($0, length: $0.count) })
+        else { return nil }
+        return Array(memory.suffix(count))
+    }
+
+    func route(_ channel: String) -> ChannelReference {
+        var channel = channel
+        return channel.withUTF8 { session.route(UnsafeRawBufferPointer($0)) }
+    }
+
+    private func delivered(_ event: String, on reference: ChannelReference, _ data: InboundMessage.Data) throws {
+        try require(told.live.contains(reference), "\(event) comes before the success or after the end")
+        let isSealed = event.hasPrefix(Sealed.prefix)
+        if isSealed {
+            try require(Sealed.prefix + Self.text(data) == event, "opens \(event) wrongly")
+            try sealed.told(event, on: reference)
+        }
+        guard event == "tick" || isSealed, let number = Int(Self.text(data)) else { return }
+        let isCache = program.name(of: reference)?.contains("cache") ?? false
+        try told.tick(number, on: reference, isCache: isCache, mayMiss: isSealed)
+    }
+
+    private static func text(_ data: InboundMessage.Data) -> String { String(decoding: bytes(data), as: UTF8.self) }
+
+    private static func bytes(_ data: InboundMessage.Data) -> [UInt8] {
+        switch data {
+        case .none: []
+        case .string(let bytes), .value(let bytes): bytes
+        }
+    }
+}

@@ -1,0 +1,77 @@
+@testable import BirdRealtimeCore
+
+/// What holds after every step.
+extension SimulatedClient {
+    func checkAlways() throws {
+        try require(state == told.state, "has told \(told.state), and is \(state)")
+        try require(session.memberID == told.identity, "has told another identity")
+        try checkConnection()
+        try checkChannels()
+        try checkOperations()
+        try sealed.check(now, waitMsMax: session.isStalled ? .max / 2 : configuration.authTimeoutMs)
+    }
+
+    private func checkConnection() throws {
+        let hasTransport = state == .connecting || state == .connected
+        try require(hasTransport == (transport != nil), "is \(state) with transport \(String(describing: transport))")
+        try require(session.transport == transport, "has another transport than it has opened")
+        try require((state == .connected) == !session.connectionID.isEmpty, "has a wrong connection id")
+        try require(attempts.openQuestion == nil || state == .unavailable, "waits for leave that nobody needs")
+        try require(state != .unavailable || session.isStalled || session.nextDeadline != nil, "plans nothing")
+        try require(
+            state != .connecting || now <= attempts.began + configuration.connectTimeoutMs,
+            "an attempt lasts longer than its deadline")
+        try require(
+            state != .unavailable || configuration.reconnectAttemptsMax == 0
+                || attempts.plannedInVain < configuration.reconnectAttemptsMax, "goes on though it should give up")
+        let intervalMs = min(Int64(ModelEdge.activityTimeoutSeconds) * 1_000, configuration.activityTimeoutMs ?? .max)
+        let patienceMs = Int64(configuration.pongMissesMax) * configuration.pongTimeoutMs
+        let hasUnread = socket?.isPaused == true && socket?.link.unread.isEmpty == false
+        try require(
+            state != .connected || hasUnread || now <= max(lastSignOfLife + intervalMs, optionsChanged) + patienceMs,
+            "a silent connection is kept")
+    }
+
+    private func checkChannels() throws {
+        var subscribed = 0
+        var held = 0
+        for slot in session.channels.allSlots where session.channels.isUsed(slot) {
+            let channel = session.channels[slot]
+            subscribed += channel.isSubscribed ? 1 : 0
+            held += session.encryptions[slot]?.held.count ?? 0
+            let told = told.channels[channel.reference]
+            try require(told == channel.state, "\(channel.name) is \(channel.state), and told is another state")
+            let isQueued = channel.admission.phase == .queued || session[.key(slot)].phase == .queued
+            try require(
+                !isQueued || session.isStalled || openQuestions.count == configuration.authorizationsInFlightMax,
+                "\(channel.name) waits though an authorizer could be asked")
+            try require(
+                (route(channel.name) == channel.reference) == channel.isSubscribed, "\(channel.name) is routed wrongly")
+            try require(
+                told != .subscribed || state == .connected, "\(channel.name) is subscribed without a connection")
+        }
+        try require(session.routes.count == subscribed, "routes what is not subscribed")
+        try require(held == session.heldTotal.events, "holds \(held) events, and counts \(session.heldTotal.events)")
+        try require(
+            held <= Session.heldEventsMax && session.heldTotal.bytes <= 2 * Session.heldBytesMax, "holds too much")
+        let known = session.channels.count
+        try require(
+            session.encryptions.keys.allSatisfy { session.channels.isUsed($0) }, "keeps keys of channels that are gone")
+        try require(session.deadlines.count <= 4 * known + 64, "keeps \(session.deadlines.count) deadlines")
+        try require(
+            session.authorizations.waiters.count <= 2 * known + 65,
+            "keeps \(session.authorizations.waiters.count) waiters")
+    }
+
+    /// Each accepted operation is at exactly one place until it ends.
+    private func checkOperations() throws {
+        var waiting = session.signin.admission.operations + (session.signin.nextRound ?? [])
+        for slot in session.channels.allSlots where session.channels.isUsed(slot) {
+            waiting += session.channels[slot].admission.operations
+        }
+        let isComplete = waiting.count == program.openOperations.count
+        try require(
+            isComplete && waiting.allSatisfy(program.openOperations.contains),
+            "operations \(waiting) wait, and \(program.openOperations.sorted()) have not ended")
+    }
+}
