@@ -23,6 +23,7 @@ PURE = [
     "WebSocket",
     "Wire",
     "Fault.swift",
+    "ExactText.swift",
     "FewOrMany.swift",
     "Rare.swift",
     "Network/Suspension.swift",
