@@ -99,6 +99,8 @@ void figures_print(const char *when) {
         {"losses_loop", &counters.losses[MODE_LOOP]},
         {"losses_host", &counters.losses[MODE_HOST]},
     };
+    malloc_trim(
+        0); /* what the allocator keeps for later is no growth: each of its arenas keeps the most that it ever held */
     const struct mallinfo2 heap = mallinfo2();
     flockfile(stdout);
     printf("{\"when\":\"%s\",\"resident_bytes\":%zu,\"heap_blocks\":%lld,\"heap_bytes\":%lld,\"heap_free_bytes\":%zu,"

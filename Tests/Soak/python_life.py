@@ -297,6 +297,7 @@ def figures(when: str) -> None:
     counted.heap_blocks.restype = counted.heap_bytes.restype = ctypes.c_longlong
     counted.mallinfo2.restype = _Heap
     gc.collect()
+    counted.malloc_trim(0)  # see figures.c
     heap = counted.mallinfo2()
     with open("/proc/self/statm", encoding="ascii") as file:
         resident_pages = int(file.read().split()[1])
