@@ -386,6 +386,62 @@ FAULTS = [
         "",
     ),
     # Frames.
+    Fault(
+        "mask-misaligned",
+        "WebSocket/FrameEncoder.swift",
+        "the last bytes of a frame are masked with the wrong part of the key",
+        "key[(index - start) & 3]",
+        "key[index & 3]",
+    ),
+    Fault(
+        "length-126",
+        "WebSocket/FrameEncoder.swift",
+        "a payload of 126 bytes is announced as a longer one",
+        "if count < 126 {",
+        "if count <= 126 {",
+    ),
+    Fault(
+        "fragments-validated",
+        "WebSocket/FrameDecoder.swift",
+        "the bytes of a fragment that were checked count for the next",
+        "        assembly.append(contentsOf: payload)\n        validated = 0\n",
+        "        assembly.append(contentsOf: payload)\n",
+    ),
+    Fault(
+        "assembly-kept",
+        "WebSocket/FrameDecoder.swift",
+        "a message in fragments begins with the one before it",
+        "            assembly.removeAll(keepingCapacity: assembly.capacity <= Self.assemblyBytesKept)\n",
+        "",
+    ),
+    Fault(
+        "control-in-message",
+        "WebSocket/FrameDecoder.swift",
+        "a ping between fragments is against the rules",
+        "        if !header.opcode.isControl {\n            guard (header",
+        "        if true {\n            guard (header",
+    ),
+    Fault(
+        "kind-of-the-last",
+        "WebSocket/FrameDecoder.swift",
+        "the last fragment leaves the message open",
+        "        guard validator.isComplete else { throw .invalidUTF8 }\n        fragmented = nil\n",
+        "        guard validator.isComplete else { throw .invalidUTF8 }\n",
+    ),
+    Fault(
+        "close-code-swapped",
+        "WebSocket/FrameDecoder.swift",
+        "the bytes of a close code are swapped",
+        "UInt16(payload[0]) << 8 | UInt16(payload[1])",
+        "UInt16(payload[1]) << 8 | UInt16(payload[0])",
+    ),
+    Fault(
+        "frames-behind-the-upgrade",
+        "WebSocket/UpgradeResponse.swift",
+        "frames behind the answer to the upgrade begin with its last bytes",
+        "return .accepted(consumed: end)",
+        "return .accepted(consumed: end - 2)",
+    ),
     # JSON.
     Fault(
         "object-closed-as-array",
@@ -393,5 +449,12 @@ FAULTS = [
         "a container behind a nested one is taken for the wrong kind",
         "        isObject = (words[(top &>> 6) & 7] &>> UInt64(truncatingIfNeeded: top)) & 1 == 1\n",
         "        isObject = (words[(depth &>> 6) & 7] &>> UInt64(truncatingIfNeeded: depth)) & 1 == 1\n",
+    ),
+    Fault(
+        "channel-null",
+        "Wire/MessageScanner.swift",
+        "data that is no string is not seen",
+        "                    dataKind = isString ? .string : .value\n",
+        "                    dataKind = isString ? .string : .none\n",
     ),
 ]
