@@ -8,18 +8,15 @@ private func register(
     _ body: (@escaping RecordHandler, inout Bool) throws(Fault) -> UInt64
 ) -> bird_status {
     binding?.pointee = 0
-    return attempt(error) { () throws(Fault) in
-        // Set by the body once the core has taken over the user data, refusals included.
-        var isTaken = false
-        do throws(Fault) {
-            guard let handler else { throw missing("handler") }
-            let number = try body(handler, &isTaken)
-            binding?.pointee = number
-        } catch {
-            if !isTaken { destructor?(userData) }
-            throw error
-        }
+    // Set by the body once the core has taken over the user data, refusals included.
+    var isTaken = false
+    let status = attempt(error) { () throws(Fault) in
+        guard let handler else { throw missing("handler") }
+        let number = try body(handler, &isTaken)
+        binding?.pointee = number
     }
+    if !isTaken { destructor?(userData) }
+    return status
 }
 
 @c @implementation

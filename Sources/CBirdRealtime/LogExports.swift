@@ -6,15 +6,16 @@ public func bird_options_set_log(
     _ options: OpaquePointer!, _ handler: bird_log_handler!, _ user_data: UnsafeMutableRawPointer!,
     _ destructor: bird_destructor!
 ) -> bird_status {
-    attempt { () throws(Fault) in
-        guard let handler else {
-            destructor?(user_data)
-            throw missing("handler")
-        }
+    var isTaken = false
+    let status = attempt { () throws(Fault) in
+        guard let handler else { throw missing("handler") }
+        isTaken = true
         // From here on the destructor runs when the handler is let go of.
         let added = LogHandler(handler, userData: user_data, destructor: destructor)
         try setLogHandler(options, added)
     }
+    if !isTaken { destructor?(user_data) }
+    return status
 }
 
 @c @implementation

@@ -9,6 +9,8 @@ class CurlTransfer {
     /// Room for libcurl's own words about a failure.
     private let errorText: UnsafeMutablePointer<CChar>
     private var lists: [UnsafeMutablePointer<curl_slist>] = []
+    /// libcurl has had no memory for something that was set: what would begin now would lack, say, the program's CA or a header.
+    fileprivate private(set) var isIncomplete = false
 
     init?() {
         guard let easy = curl_easy_init() else { return nil }
@@ -19,7 +21,7 @@ class CurlTransfer {
         _ = birdcurl_set_pointer(easy, CURLOPT_PRIVATE, Unmanaged.passUnretained(self).toOpaque())
         // Timeouts without SIGALRM, sends without SIGPIPE: signals belong to the host.
         set(CURLOPT_NOSIGNAL, 1)
-        _ = birdcurl_set_sockets(easy)
+        note(birdcurl_set_sockets(easy))
         // The default offers h2 by ALPN, over which no upgrade is possible.
         set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
     }
@@ -51,16 +53,19 @@ class CurlTransfer {
         errorText.pointee == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: errorText)
     }
 
-    func set(_ option: CURLoption, _ value: Int) { _ = birdcurl_set_long(handle, option, value) }
-    func set(_ option: CURLoption, _ value: String?) { _ = birdcurl_set_string(handle, option, value) }
+    /// What setting an option has come to. One that this libcurl does not know is done without.
+    func note(_ code: CURLcode) { if code == CURLE_OUT_OF_MEMORY { isIncomplete = true } }
+
+    func set(_ option: CURLoption, _ value: Int) { note(birdcurl_set_long(handle, option, value)) }
+    func set(_ option: CURLoption, _ value: String?) { note(birdcurl_set_string(handle, option, value)) }
     func set(_ option: CURLoption, list texts: [String]) {
         var list: UnsafeMutablePointer<curl_slist>?
         for text in texts {
-            if let longer = curl_slist_append(list, text) { list = longer }
+            if let longer = curl_slist_append(list, text) { list = longer } else { isIncomplete = true }
         }
         guard let list else { return }
         lists.append(list)
-        _ = birdcurl_set_list(handle, option, list)
+        note(birdcurl_set_list(handle, option, list))
     }
 
     /// Why no connection came about, as the system has it.
@@ -152,6 +157,7 @@ final class CurlMulti {
     var count: Int { transfers.count }
 
     func add(_ transfer: CurlTransfer) -> Bool {
+        guard !transfer.isIncomplete else { return false }
         transfer.multi = self
         transfers[transfer.handle] = transfer
         guard curl_multi_add_handle(multi, transfer.handle) == CURLM_OK else {

@@ -141,7 +141,7 @@ final class HTTPPost {
         transfer.set(
             CURLOPT_HTTPHEADER,
             list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + given)
-        _ = body.bytes.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) }
+        transfer.note(body.bytes.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) })
         url.route.apply(to: transfer, resolved: resolved)
         transfer.onFinished = { [weak self] code in self?.ended(code) }
         self.transfer = transfer

@@ -22,6 +22,7 @@ final class Reactor: @unchecked Sendable {
     /// Room before the scratch area for the beginning of a message that an earlier read brought.
     static let headroomBytes = 65_536
     private static let eventsPerRoundMax = 256
+    private static let refusedAgainMs: Int64 = 100
     private static let wakeToken = UInt64.max
     private static let timerToken = UInt64.max - 1
 
@@ -67,6 +68,9 @@ final class Reactor: @unchecked Sendable {
     private let events: UnsafeMutablePointer<epoll_event>
     private var sources: [EventSource?] = []
     private var freeSources: [Int] = []
+    /// What the kernel would not watch, by operation and token, and when it is asked again.
+    private var refused: [(operation: Int32, token: UInt64)] = []
+    private var refusedTimer: ReactorTimer?
     private var generation: UInt64 = 1
     private var drivers: [ObjectIdentifier: Driver] = [:]
     private var timers = TimerHeap()
@@ -107,7 +111,7 @@ final class Reactor: @unchecked Sendable {
             var event = epoll_event()
             event.events = EPOLLIN.rawValue
             event.data.u64 = token
-            epoll_ctl(epollFD, EPOLL_CTL_ADD, fd, &event)
+            _ = try Self.fd(System.retrying { Int(epoll_ctl(epollFD, EPOLL_CTL_ADD, fd, &event)) })
         }
     }
 
@@ -560,7 +564,20 @@ final class Reactor: @unchecked Sendable {
         var event = epoll_event()
         event.events = source.watchedEvents
         event.data.u64 = source.token
-        epoll_ctl(epollFD, operation, source.watchedFD, &event)
+        // Without memory, or beyond the watches that a user may have, it is tried again; deadlines say when that takes too long.
+        guard epoll_ctl(epollFD, operation, source.watchedFD, &event) < 0, operation != EPOLL_CTL_DEL else { return }
+        refused.append((operation, source.token))
+        let timer = refusedTimer ?? ReactorTimer { [weak self] _ in self?.watchRefused() }
+        refusedTimer = timer
+        setTimer(timer, System.now() + Self.refusedAgainMs)
+    }
+
+    private func watchRefused() {
+        let again = refused
+        refused = []
+        for (operation, token) in again {
+            if let source = source(token) { control(operation, source) }
+        }
     }
 
     private func source(_ token: UInt64) -> EventSource? {
