@@ -175,8 +175,18 @@ static struct {
     bird_client *client;
     bird_options *options;
     bird_queue *queue;
-    atomic_int calls;
+    atomic_int calls, destructors;
 } inside;
+
+static void note_record(const bird_record *record, void *user_data) {
+    (void)record;
+    (void)user_data;
+}
+
+static void count_inside(void *user_data) {
+    (void)user_data;
+    atomic_fetch_add(&inside.destructors, 1);
+}
 
 /* Calls on handles are refused, in whatever the library is in the middle of; what needs none works. */
 static void call_from_entry(const bird_log_entry *entry, void *user_data) {
@@ -206,6 +216,14 @@ static void call_from_entry(const bird_log_entry *entry, void *user_data) {
     CHECK_STATUS(bird_client_create(inside.options, &created, NULL), BIRD_ERR_CALLBACK);
     CHECK_STATUS(bird_options_set(inside.options, "log_level", "off", NULL), BIRD_ERR_CALLBACK);
     CHECK_STATUS(bird_queue_create(&queue), BIRD_ERR_CALLBACK);
+    /* A registration that is refused lets go of its user data. */
+    const int before = atomic_load(&inside.destructors);
+    uint64_t binding;
+    CHECK_STATUS(bird_client_bind(client, "x", note_record, NULL, count_inside, &binding, NULL), BIRD_ERR_CALLBACK);
+    CHECK_STATUS(bird_client_observe(client, 2, note_record, NULL, count_inside, NULL, NULL), BIRD_ERR_CALLBACK);
+    CHECK_STATUS(bird_channel_bind(NULL, "x", note_record, NULL, count_inside, NULL, NULL), BIRD_ERR_CALLBACK);
+    CHECK_STATUS(bird_options_set_log(inside.options, call_from_entry, NULL, count_inside), BIRD_ERR_CALLBACK);
+    CHECK(atomic_load(&inside.destructors) >= before + 4); /* other threads may be here too */
     CHECK_TEXT(bird_status_name(BIRD_ERR_CALLBACK), "BIRD_ERR_CALLBACK");
     CHECK(*bird_log_level_name(entry->level) != '\0' && *bird_log_area_name(entry->area) != '\0');
     CHECK_INT(bird_data_is_json("1", 1), 1);

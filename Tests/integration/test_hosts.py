@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,3 +87,19 @@ def test_swift_host(runtime: str, port: int, tmp_path: Path) -> None:
     has_shared = "libswiftCore.so" in output("ldd", program)
     assert has_shared == (runtime == "-no-static-stdlib")
     assert output(program, f"127.0.0.1:{port}") == "done\n"
+
+
+@pytest.mark.parametrize("mode", ["thread", "queue", "loop", "host"])
+def test_cpp_handlers_that_throw(mode: str, port: int) -> None:
+    """The pattern of docs/embedding.md brings exceptions to the program."""
+    said = output(PROGRAMS / "throwing_host", f"127.0.0.1:{port}", mode, "caught")
+    assert said == "thrown: every time, caught: yes\n"
+
+
+@pytest.mark.parametrize("mode", ["thread", "queue"])
+def test_cpp_handler_that_is_noexcept_and_throws(mode: str, port: int) -> None:
+    """The program ends where the mistake is, and not later in the library."""
+    command = [PROGRAMS / "throwing_host", f"127.0.0.1:{port}", mode, "uncaught"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3 * DEADLINE_S, check=False)
+    assert done.returncode == -signal.SIGABRT
+    assert "on purpose" in done.stderr

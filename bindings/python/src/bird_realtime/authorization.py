@@ -55,12 +55,15 @@ class Requests:
         request: int = question.request
         is_reconnect = question.request_kind == _abi.BIRD_REQUEST_RECONNECT
         subject = "reconnect" if is_reconnect else (question.channel_name or b"").decode() or "signin"
+        interruption: BaseException | None = None
         try:
             try:
                 answer = self._ask(question)
-            except Exception as error:
-                # A denial is an answer, not a defect of the function.
-                if not isinstance(error, AuthorizationError):
+            except BaseException as error:
+                if not isinstance(error, Exception):
+                    interruption = error
+                elif not isinstance(error, AuthorizationError):
+                    # A denial is an answer, not a defect of the function.
                     self._report(error, subject)
                 if is_reconnect:
                     # A defect must not keep the program offline.
@@ -74,6 +77,8 @@ class Requests:
                 self._native.refuse(request, f"an unusable answer: {error}", False)
         except BirdRealtimeError as error:
             logger.warning("The answer for %s was not accepted: %s", subject, error)
+        if interruption is not None:
+            raise interruption
 
     def _ask(self, question: _abi.QuestionDetail) -> Callable[[], None]:
         """The answer that the hook's result is."""
@@ -141,9 +146,12 @@ def _delay_ms(decision: object) -> int:
     raise TypeError(f"may_reconnect returned {decision!r}; it must return True, False or seconds to wait (to 86400)")
 
 
-def is_transient(error: Exception) -> bool:
-    """Whether the library should ask again by itself: what the exception says, else for failures of the network."""
+def is_transient(error: BaseException) -> bool:
+    """Whether the library should ask again by itself: what the exception says, else for failures of the network and for
+    what is no failure of the function: Ctrl-C, or a cancellation."""
     said = getattr(error, "retriable", None)
     if isinstance(said, bool):
         return said
+    if not isinstance(error, Exception):
+        return True
     return isinstance(error, OSError) and not isinstance(error, PermissionError)

@@ -184,6 +184,9 @@ class Delivery:
             except RuntimeError:
                 has_turn = False
         self._progress.announce()
+        if has_turn and self._is_ending and not self._native.is_destroyed:
+            # It ends since this thread has looked, and who ended it did not get the turn.
+            self._deliver_slice(0)
         return has_turn
 
     def _deliver(self, timeout_ms: int) -> bool:
@@ -228,11 +231,17 @@ class Delivery:
         if self.is_in_handler:
             return
         deadline = time.monotonic() + timeout
-        while not self._native.is_destroyed and time.monotonic() < deadline:
+        while not self._native.is_destroyed:
+            left_s = deadline - time.monotonic()
+            # Without time too: if nobody has the turn, nobody else will end the client.
+            if self._thread is None and self._deliver_slice(0):
+                continue
+            if left_s <= 0:
+                break
             if self._thread is not None:
-                self._thread.join(deadline - time.monotonic())
-            elif not self._deliver_slice(0):
-                self._progress.wait(lambda: self._native.is_destroyed, WAIT_SLICE_MS / 1000)
+                self._thread.join(left_s)
+            else:
+                self._progress.wait(lambda: self._native.is_destroyed, min(left_s, WAIT_SLICE_MS / 1000))
         if not self._native.is_destroyed:
             logger.warning("A handler is still running %s s after close(); the client ends when it returns.", timeout)
 

@@ -184,6 +184,12 @@ def test_statistics(edge: EdgeServer, connect: Connect) -> None:
     assert statistics.bytes_received > 0
 
 
+def test_close_without_time_ends_the_client_too(connect: Connect) -> None:
+    bird = connect(thread=False)
+    bird.close(0)
+    assert bird._native.is_destroyed
+
+
 def test_many_clients(edge: EdgeServer, connect: Connect) -> None:
     birds = [connect(wait=False) for _ in range(20)]
     seen: list[int] = []

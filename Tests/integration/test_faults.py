@@ -1,0 +1,82 @@
+"""The operating system, or libcurl's memory, fails once: at the first call of a function, at the second, and so on.
+
+The program is told by a status or an error record, the client is connected again as soon as it can be, and nothing is
+left of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from certificates import Authority
+from command_edge import CommandEdge
+from paths import HARNESS, PROGRAMS
+from scripted_server import DEADLINE_S
+from tls_front import TlsFront
+
+FIGURES = re.compile(r"lives: (\d+), calls refused: (\d+), error records: (\d+)\n")
+
+#: function, what it fails with, and whether a call of the program's may be refused
+FAULTS = [
+    ("socket", errno.EMFILE),
+    ("eventfd", errno.EMFILE),
+    ("epoll_create1", errno.ENFILE),
+    ("epoll_ctl", errno.ENOMEM),
+    ("timerfd_create", errno.ENOMEM),
+    ("pthread_create", errno.EAGAIN),
+    ("send", errno.ENOBUFS),
+    ("recv", errno.ENOMEM),
+]
+IN_A_CALL = {"eventfd", "epoll_create1", "epoll_ctl", "timerfd_create", "pthread_create"}
+
+
+def live(host: str, mode: str, function: str, code: int, step: int, *options: str) -> tuple[int, int, int]:
+    """How many lives had a fault, how many calls were refused, and how many error records came."""
+    preload = ["env", f"LD_PRELOAD={PROGRAMS / 'faults.so'}"]
+    command = [*preload, HARNESS, "life_with_one_fault", host, mode, function, str(code), str(step), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=6 * DEADLINE_S, check=False)
+    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
+    figures = FIGURES.fullmatch(done.stdout)
+    assert figures is not None, done.stdout
+    lives, refused, told = map(int, figures.groups())
+    return lives, refused, told
+
+
+@pytest.mark.parametrize(("function", "code"), FAULTS, ids=[function for function, _ in FAULTS])
+def test_one_fault(function: str, code: int, command_edge: CommandEdge) -> None:
+    lives, refused, _ = live(command_edge.host, "thread", function, code, 8)
+    assert lives > 0
+    assert (refused > 0) == (function in IN_A_CALL)
+
+
+@pytest.mark.parametrize("mode", ["queue", "loop", "host"])
+def test_one_fault_in_another_mode(mode: str, command_edge: CommandEdge) -> None:
+    lives, refused, _ = live(command_edge.host, mode, "eventfd", errno.EMFILE, 8)
+    assert lives >= refused > 0
+
+
+def test_libcurl_without_memory(command_edge: CommandEdge) -> None:
+    """A POST that would lack a header, or more, does not begin."""
+    lives, refused, _ = live(command_edge.host, "thread", "memory", errno.ENOMEM, 4)
+    assert (lives > 10, refused) == (True, 0)
+
+
+def test_libcurl_without_memory_for_tls(command_edge: CommandEdge, tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    with TlsFront(authority.server_context("IP:127.0.0.1"), command_edge.server.port) as front:
+        options = ("allow_insecure=0", f"ca_file={authority.file}", f"auth_endpoint=https://{front.host}/")
+        lives, refused, _ = live(front.host, "thread", "memory", errno.ENOMEM, 4, *options)
+        assert (lives > 10, refused) == (True, 0)
+
+
+def test_names_and_threads(command_edge: CommandEdge) -> None:
+    """The host has a name, which a thread of its own resolves."""
+    host = command_edge.host.replace("127.0.0.1", "localhost")
+    for function, code in [("getaddrinfo", errno.EMFILE), ("pthread_create", errno.EAGAIN)]:
+        lives, _, told = live(host, "thread", function, code, 8)
+        assert lives > 0
+        assert told > 0, function
