@@ -10,6 +10,7 @@ ONLY ?=
 comma := ,
 
 CC := gcc
+CXX := g++
 VENV := build/venv/bin
 PYTEST := $(VENV)/python -m pytest -q -c bindings/python/pyproject.toml --rootdir . --timeout 120
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wpedantic -Werror
@@ -22,14 +23,16 @@ EXAMPLES := $(patsubst examples/c/%.c,$(C)/%,$(wildcard examples/c/*.c))
 HARNESS := $(C)/harness $(C)/client_script
 SCALE := $(C)/scale $(C)/scale_edge
 SOAK := $(C)/soak $(C)/heap.so
+TORTURE := $(C)/torture
 HOSTS := $(addprefix $(C)/,host_check curl_host load_host)
+HOSTS_CPP := $(C)/throwing_host
 BENCH_PEERS := $(addprefix $(C)/,flood_server many_server auth_server load_time) \
     $(addprefix $(C)/limit_,recv walk epoll first auth trigger)
 BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer_libwebsockets peer_libwebsockets_idle)
 BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
-PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(SCALE) $(SOAK) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so
+PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(HOSTS_CPP) $(SCALE) $(SOAK) $(TORTURE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so $(C)/faults.so
 
-.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize valgrind scale soak debian13 fuzz conformance abi autobahn install uninstall clean
+.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize valgrind scale soak torture debian13 fuzz conformance abi autobahn install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -77,7 +80,7 @@ lint: setup ## check the form and the types of all source text; a warning is an 
 format: setup ## bring all source text into form
 	@echo "format: Swift, C, Python"
 	@git ls-files -co --exclude-standard '*.swift' | xargs -r swift format --in-place --parallel
-	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r $(VENV)/clang-format -i
+	@git ls-files -co --exclude-standard '*.c' '*.cpp' '*.h' | xargs -r $(VENV)/clang-format -i
 	@$(VENV)/ruff format --quiet .
 
 bench: programs ## measure against other clients and the limits of this machine; QUICK=1, ONLY=floods,...: docs/performance.md
@@ -100,6 +103,9 @@ fuzz: setup ## feed each target of Tests/Fuzz for SECONDS (60) with what libFuzz
 conformance: library ## compare how JSON and UTF-8 are read with Python and Foundation, COUNT (20000) documents from SEED (1)
 	@swift build --quiet --product conformance --jobs 2
 	@$(VENV)/python Tests/integration/conformance.py --count "$(or $(COUNT),20000)" --seed "$(or $(SEED),1)"
+
+torture: programs ## call every function at random from THREADS (4) threads for SECONDS (60), as SEED (1) says, against a bad edge
+	@$(TORTURE) $(or $(SECONDS),60) $(or $(SEED),1) $(or $(THREADS),4)
 
 autobahn: setup ## try the WebSocket layer against the Autobahn test suite, which needs PYTHON27=, a Python 2.7 with pip
 	@PYTHON27="$(PYTHON27)" $(VENV)/python scripts/autobahn
@@ -129,7 +135,7 @@ clean: ## remove all that was built, and the Python environment
 	@rm -rf build .build
 
 # A program needs compiling again when the header has changed, not when the library has.
-$(EXAMPLES) $(HARNESS) $(HOSTS) $(C)/scale $(C)/soak $(BENCH_CLIENTS): include/birdrealtime.h | library
+$(EXAMPLES) $(HARNESS) $(HOSTS) $(HOSTS_CPP) $(C)/scale $(C)/soak $(TORTURE) $(BENCH_CLIENTS): include/birdrealtime.h | library
 
 $(C):
 	@mkdir -p $@
@@ -152,11 +158,16 @@ $(C)/scale: $(filter-out Tests/Scale/edge.c,$(wildcard Tests/Scale/*.c)) Tests/S
 $(C)/soak: $(wildcard Tests/Soak/*.c) Tests/Soak/soak.h | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS) -lsodium
 
+$(TORTURE): $(wildcard Tests/Torture/*) Benchmarks/server_side.h Benchmarks/accept_key.h | $(C)
+	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS)
+
 $(C)/host_check: HOST_FLAGS := $(LIBRARY_FLAGS) -lm
 $(C)/curl_host: HOST_FLAGS := $(LIBRARY_FLAGS) -lcurl
 $(C)/load_host: HOST_FLAGS := -Ibuild/include -rdynamic -ldl
 $(HOSTS): $(C)/%: Tests/Hosts/%.c | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(HOST_FLAGS)
+$(HOSTS_CPP): $(C)/%: Tests/Hosts/%.cpp | $(C)
+	@$(CXX) $(patsubst -std=c11,-std=c++17,$(PROGRAM_CFLAGS)) -o $@ $< $(LIBRARY_FLAGS)
 
 $(BENCH_CLIENTS): $(C)/%: Benchmarks/%.c $(wildcard Benchmarks/*.h) | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $< $(LIBRARY_FLAGS)
@@ -178,5 +189,6 @@ $(C)/count_alloc.so: Benchmarks/count_alloc.c
 $(C)/names.so: Tests/CHarness/preload/names.c
 $(C)/clock.so: Tests/CHarness/preload/clock.c
 $(C)/heap.so: Tests/Soak/heap.c
+$(C)/faults.so: Tests/CHarness/preload/faults.c
 $(C)/%.so: | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -shared -fPIC -o $@ $<
