@@ -30,7 +30,7 @@ public func bird_queue_destroy(_ queue: OpaquePointer!) -> bird_status {
 public func bird_queue_fd(_ queue: OpaquePointer!, _ fd: UnsafeMutablePointer<Int32>!) -> bird_status {
     attempt { () throws(Fault) in
         let queue = try CBirdRealtime.queue(queue)
-        try out(fd, "fd").pointee = queue.polledFD()
+        try out(fd, "fd").pointee = try queue.polledFD()
     }
 }
 

@@ -41,12 +41,8 @@ static uint64_t may_here(const call *one) {
     return place == PLACE_PLAIN ? one->may & ~MAY(ERR_CALLBACK) : one->may;
 }
 
-void call_random(uint64_t number) {
+static void call_one(int function, uint64_t number) {
     chance c = {number};
-    int function = 0;
-    for (uint64_t at = below(&c, (uint64_t)weights); at >= (uint64_t)calls[function].weight; function++) {
-        at -= (uint64_t)calls[function].weight;
-    }
     call *one = &calls[function];
     const uint64_t entry = lane_begin(function, number);
     const uint64_t may = may_here(one);
@@ -55,6 +51,21 @@ void call_random(uint64_t number) {
     atomic_fetch_add_explicit(&one->count, 1, memory_order_relaxed);
     if (status > 0 || status < -63 || (may & UINT64_C(1) << -status) == 0) {
         FAIL("%s returned %s (place %d)", one->name, bird_status_name(status), (int)place);
+    }
+}
+
+void call_random(uint64_t number) {
+    chance c = {number};
+    int function = 0;
+    for (uint64_t at = below(&c, (uint64_t)weights); at >= (uint64_t)calls[function].weight; function++) {
+        at -= (uint64_t)calls[function].weight;
+    }
+    call_one(function, draw(&c));
+}
+
+void call_each(chance *c) {
+    for (int function = 0; function < call_count; function++) {
+        call_one(function, draw(c));
     }
 }
 

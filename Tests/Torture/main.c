@@ -22,6 +22,7 @@ static void rest(long nanoseconds) {
 static void *torture(void *number) {
     chance c = {mix(run_seed) + mix((uint64_t)(uintptr_t)number)};
     unsigned long long calls = 0;
+    call_each(&c);
     while (!atomic_load(&is_over)) {
         /* Connections need their time as well. */
         if (++calls % BURST_CALLS == 0) {
@@ -29,7 +30,11 @@ static void *torture(void *number) {
         }
         call_random(draw(&c));
     }
-    atomic_fetch_add(&thread_calls, calls);
+    size_t functions = 0;
+    const char *name;
+    for (unsigned long long count; call_at(functions, &name, &count); functions++) {
+    }
+    atomic_fetch_add(&thread_calls, calls + functions);
     return NULL;
 }
 
@@ -113,12 +118,24 @@ static void end_everything(void) {
     END_ALL(LOOPS, CHECK(bird_loop_destroy(handle) != BIRD_ERR_BUSY))
 }
 
+static void print_fds(void) {
+    char name[64], target[256];
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        const ssize_t length = readlink(name, target, sizeof target - 1);
+        if (length > 0) {
+            fprintf(stderr, "fd %d: %.*s\n", fd, (int)length, target);
+        }
+    }
+}
+
 /* Threads of the library that have nothing left to do may need a moment to end. */
 static void check_nothing_is_left(int fds, int threads) {
     const int64_t end = now_ms() + PATIENCE_MS;
     while (tickets_open() > 0 || count_entries("/proc/self/fd") != fds || count_entries("/proc/self/task") != threads) {
         rest(1000000);
         if (now_ms() > end) {
+            print_fds();
             FAIL("left: %d destructors that have not run, %d fds, %d threads", tickets_open(),
                  count_entries("/proc/self/fd") - fds, count_entries("/proc/self/task") - threads);
         }
@@ -142,9 +159,6 @@ static void print_figures(void) {
     size_t functions = 0;
     for (; call_at(functions, &name, &count); functions++) {
         calls += count;
-        if (count == 0) {
-            FAIL("%s was never called: run longer", name);
-        }
     }
     printf("torture: seed %llu, %d threads, %d s: %llu calls of %zu functions, %llu of them in callbacks; %llu records "
            "handled, %llu drained, %llu requests, %llu log entries; %llu connections, %llu upgraded\n",

@@ -85,6 +85,8 @@ void call_register(const char *name, bird_status (*body)(chance *), uint64_t may
 
 /* Calls what the number says, and checks what it returns. */
 void call_random(uint64_t number);
+/* Calls every function once. */
+void call_each(chance *c);
 /* Name and count of each; false at the end. */
 bool call_at(size_t index, const char **name, unsigned long long *count);
 

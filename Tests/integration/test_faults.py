@@ -37,7 +37,17 @@ IN_A_CALL = {"eventfd", "epoll_create1", "epoll_ctl", "timerfd_create", "pthread
 def live(host: str, mode: str, function: str, code: int, step: int, *options: str) -> tuple[int, int, int]:
     """How many lives had a fault, how many calls were refused, and how many error records came."""
     preload = ["env", f"LD_PRELOAD={PROGRAMS / 'faults.so'}"]
-    command = [*preload, HARNESS, "life_with_one_fault", host, mode, function, str(code), str(step), *options]
+    command: list[str | Path] = [
+        *preload,
+        HARNESS,
+        "life_with_one_fault",
+        host,
+        mode,
+        function,
+        str(code),
+        str(step),
+        *options,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=6 * DEADLINE_S, check=False)
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
     figures = FIGURES.fullmatch(done.stdout)

@@ -99,7 +99,7 @@ def test_cpp_handlers_that_throw(mode: str, port: int) -> None:
 @pytest.mark.parametrize("mode", ["thread", "queue"])
 def test_cpp_handler_that_is_noexcept_and_throws(mode: str, port: int) -> None:
     """The program ends where the mistake is, and not later in the library."""
-    command = [PROGRAMS / "throwing_host", f"127.0.0.1:{port}", mode, "uncaught"]
+    command: list[str | Path] = [PROGRAMS / "throwing_host", f"127.0.0.1:{port}", mode, "uncaught"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3 * DEADLINE_S, check=False)
     assert done.returncode == -signal.SIGABRT
     assert "on purpose" in done.stderr

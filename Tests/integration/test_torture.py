@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from paths import HEADER, PROGRAMS, ROOT
@@ -22,14 +23,14 @@ def header_functions() -> list[str]:
 
 @pytest.mark.parametrize("seed", [1])
 def test_torture(seed: int) -> None:
-    command = [PROGRAMS / "torture", str(SECONDS), str(seed), "3"]
+    command: list[str | Path] = [PROGRAMS / "torture", str(SECONDS), str(seed), "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=6 * DEADLINE_S, check=False)
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
     figures = FIGURES.fullmatch(done.stdout)
     assert figures is not None, done.stdout
     calls, functions, in_callbacks = map(int, figures.groups())
     assert functions == len(header_functions())
-    assert calls > in_callbacks > 0
+    assert calls - in_callbacks >= functions
 
 
 def test_every_function_of_the_header_is_called() -> None:

@@ -216,11 +216,7 @@ final class CurlMulti {
     private func act(_ call: (inout Int32) -> CURLMcode) {
         guard !isClosed else { return }
         var running: Int32 = 0
-        if call(&running) == CURLM_OUT_OF_MEMORY {
-            // What was under way can be neither finished nor, by libcurl 7.88, touched again without a crash: its table of the sockets of a
-            // transfer is not whole. Streams that stand are not concerned.
-            for transfer in Array(transfers.values) { transfer.finished(CURLE_OUT_OF_MEMORY) }
-        }
+        _ = call(&running)
         var left: Int32 = 0
         while !isClosed, let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,

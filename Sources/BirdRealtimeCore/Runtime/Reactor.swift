@@ -41,6 +41,8 @@ final class Reactor: @unchecked Sendable {
     /// Host-driven: threads that want it for a moment, between two rounds, and whether one of them is the runner.
     private var visitors = 0
     private var isVisited = false
+    /// Host-driven: it has been destroyed.
+    private var isShut = false
     /// Host-driven: `nextWork` at the end of the last round, in milliseconds.
     private let planned = Atomic<Int64>(Instant.distantFuture.milliseconds)
     /// Host-driven: who created it, or ran it last.
@@ -131,11 +133,16 @@ final class Reactor: @unchecked Sendable {
         closeFDs()
     }
 
+    /// Guards `isClosed`: a thread that wakes a loop while another one destroys it must not write to a number that is somebody else's by then.
+    private let wakeMonitor = Monitor()
     private var isClosed = false
 
     private func closeFDs() {
-        guard !isClosed else { return }
-        isClosed = true
+        let isMine = wakeMonitor.withLock { () -> Bool in
+            defer { isClosed = true }
+            return !isClosed
+        }
+        guard isMine else { return }
         System.closeFD(wakeFD)
         System.closeFD(timerFD)
         System.closeFD(epollFD)
@@ -219,7 +226,7 @@ final class Reactor: @unchecked Sendable {
         return .done
     }
 
-    func wake() { System.signalEventFD(wakeFD) }
+    func wake() { wakeMonitor.withLock { if !isClosed { System.signalEventFD(wakeFD) } } }
 
     /// The reactor does nothing from when this returns until `letGo`; see `SafePoint`. On the reactor thread itself nothing is done.
     func hold(timeoutMs: Int64) { if !isOnThread { safePoint.hold(timeoutMs: timeoutMs) } }
@@ -227,9 +234,18 @@ final class Reactor: @unchecked Sendable {
     func letGo() { if !isOnThread { safePoint.letGo() } }
 
     // Across a fork, after `hold`.
-    func lockForFork() { monitor.lock() }
-    func unlockAfterFork() { monitor.unlock() }
-    func unlockInChild() { monitor.unlockInChild() }
+    func lockForFork() {
+        monitor.lock()
+        wakeMonitor.lock()
+    }
+    func unlockAfterFork() {
+        wakeMonitor.unlock()
+        monitor.unlock()
+    }
+    func unlockInChild() {
+        wakeMonitor.unlockInChild()
+        monitor.unlockInChild()
+    }
 
     // MARK: Driven by the host
 
@@ -247,6 +263,9 @@ final class Reactor: @unchecked Sendable {
             // What a visitor does is short.
             _ = monitor.wait(timeoutMs: -1) { visitors == 0 || (runner != nil && !isVisited) }
             guard runner == nil else { throw Self.busy }
+            guard !isShut else {
+                throw Fault(BIRD_ERR_HANDLE, .argument, field: "loop", "The loop has been destroyed meanwhile.")
+            }
             runner = me
             owner = me
         }
@@ -328,6 +347,11 @@ final class Reactor: @unchecked Sendable {
     /// Nobody uses the loop any more.
     func shutDown() {
         visit { endLastWork() }
+        // Nobody begins a round from here on: a thread may just have looked the handle up.
+        monitor.withLock {
+            _ = monitor.wait(timeoutMs: -1) { runner == nil }
+            isShut = true
+        }
         // What no round will come to any more: clients that ended with calls waiting, which hold the loop by their options.
         let unserved = monitor.withLock { () -> ([Client], [() -> Void]) in
             defer { (scheduled, completions) = ([], []) }

@@ -44,8 +44,9 @@ package final class RecordQueue: @unchecked Sendable {
     deinit { System.closeFD(fd) }
 
     /// Readable while `isAnnounced`.
-    package func polledFD() -> Int32 {
-        monitor.withLock {
+    package func polledFD() throws(Fault) -> Int32 {
+        try monitor.withLock { () throws(Fault) in
+            guard !isRetired else { throw Self.destroyed("queue") }
             if !isPolled, isAnnounced { System.signalEventFD(fd) }
             isPolled = true
             return fd
@@ -57,13 +58,15 @@ package final class RecordQueue: @unchecked Sendable {
         return handle
     }
 
+    private static func destroyed(_ what: String) -> Fault {
+        Fault(BIRD_ERR_HANDLE, .argument, field: "queue", "The \(what) was destroyed.")
+    }
+
     // MARK: Clients
 
     func attachClient() throws(Fault) {
         try monitor.withLock { () throws(Fault) in
-            guard !isRetired else {
-                throw Fault(BIRD_ERR_HANDLE, .argument, field: "queue", "The queue of the options was destroyed.")
-            }
+            guard !isRetired else { throw Self.destroyed("queue of the options") }
             clientCount += 1
         }
     }

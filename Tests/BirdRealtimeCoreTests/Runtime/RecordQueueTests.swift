@@ -126,7 +126,7 @@ private struct Thread {
         producer.event()
         producer.sink.publish()
         // Asked for only now.
-        let fd = queue.polledFD()
+        let fd = try queue.polledFD()
         for _ in 0..<3 {
             #expect(isReadable(fd))
             #expect(try drain(queue) == 1)

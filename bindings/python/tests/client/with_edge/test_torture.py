@@ -179,6 +179,7 @@ def test_random_calls_from_several_threads(edge: EdgeServer) -> None:
         for thread in threads:
             thread.start()
         time.sleep(SECONDS)
+        eventually(lambda: torture.calls > 100 and torture.handled > 0, "some calls and events")
         torture.is_over.set()
         for thread in threads:
             thread.join(GENEROUS_S)
@@ -193,8 +194,6 @@ def test_random_calls_from_several_threads(edge: EdgeServer) -> None:
     eventually(lambda: threading.active_count() == threads_before, "the threads of the clients to end")
     assert not torture.failures, f"seed {SEED}: {torture.failures[0]!r}"
     assert torture.handled == handled, "nothing is delivered after close"
-    assert handled > 0
-    assert torture.calls > 100
     print(  # noqa: T201 - the figures
         f"seed {SEED}: {torture.calls} calls, {handled} events, {len(torture.made)} clients"
     )
