@@ -3,9 +3,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 static world host_world(void) {
     return world_open(DELIVERY_HOST);
@@ -259,47 +256,4 @@ EDGE_CASE(loop_serves_every_delivery_mode) {
         }
         world_close(&w);
     }
-}
-
-/* A thread that uses a loop while another one destroys it is told so, and does nothing to the fd that has got the loop's number since. */
-enum { FDS_OF_A_LOOP = 3, LOOPS_DESTROYED = 300 };
-static _Atomic(bird_loop *) shared_loop;
-static atomic_bool loops_are_over;
-
-static void *use_loops(void *unused) {
-    (void)unused;
-    while (!atomic_load(&loops_are_over)) {
-        bird_loop *loop = atomic_load(&shared_loop);
-        bird_status status = bird_loop_wake(loop);
-        CHECK(status == BIRD_OK || status == BIRD_ERR_HANDLE);
-        status = bird_loop_run_once(loop, 0);
-        CHECK(status == BIRD_OK || status == BIRD_ERR_HANDLE || status == BIRD_ERR_BUSY);
-    }
-    return NULL;
-}
-
-CASE(loop_is_destroyed_while_another_thread_uses_it) {
-    pthread_t user;
-    CHECK_INT(pthread_create(&user, NULL, use_loops, NULL), 0);
-    for (int i = 0; i < LOOPS_DESTROYED; i++) {
-        bird_loop *loop = NULL;
-        CHECK_STATUS(bird_loop_create(&loop), BIRD_OK);
-        atomic_store(&shared_loop, loop);
-        for (bird_status status; (status = bird_loop_destroy(loop)) != BIRD_OK;) {
-            CHECK_STATUS(status, BIRD_ERR_BUSY);
-        }
-        int fds[FDS_OF_A_LOOP];
-        for (int j = 0; j < FDS_OF_A_LOOP; j++) {
-            fds[j] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-            CHECK(fds[j] >= 0);
-        }
-        sched_yield();
-        for (int j = 0; j < FDS_OF_A_LOOP; j++) {
-            uint64_t value;
-            CHECK(read(fds[j], &value, sizeof value) < 0); /* nobody has written */
-            CHECK_INT(close(fds[j]), 0);
-        }
-    }
-    atomic_store(&loops_are_over, true);
-    pthread_join(user, NULL);
 }

@@ -220,8 +220,9 @@ class BirdRealtime(GloballyBindable):
     def subscribe(self, name: str) -> Channel:
         """The channel of this name, subscribed now and on each later connection; the same one when called again.
 
-        The answer is told to handlers that are bound later, too. What the edge sends with it, a cached event or the first
-        count, may come before them on a connected client: bind such handlers before ``connect``, or to the client.
+        The answer is told to handlers that are bound later, too. What the edge sends with it, a cached event or the
+        first count, may come before them on a connected client: bind such handlers before ``connect``, or to the
+        client.
 
         A name that the protocol does not allow gives a channel in the state failed; its ``error`` is also told by
         ``bird:subscription_error`` and by the connection's ``error`` event.
