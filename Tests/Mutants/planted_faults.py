@@ -35,6 +35,27 @@ class Fault:
 FAULTS = [
     # When the next attempt comes.
     Fault(
+        "backoff-unbounded",
+        "Session/Backoff.swift",
+        "the window of the backoff grows beyond its maximum",
+        "return isTooLarge ? maxMs : min(maxMs, windowMs)",
+        "return isTooLarge ? maxMs : windowMs",
+    ),
+    Fault(
+        "backoff-no-jitter",
+        "Session/Backoff.swift",
+        "many clients come back in step: the wait is the whole window",
+        "Int64.random(in: 0...windowMs(baseMs, exponent, maxMs), using: &random)",
+        "windowMs(baseMs, exponent, maxMs)",
+    ),
+    Fault(
+        "backoff-half-jitter",
+        "Session/Backoff.swift",
+        "the wait is drawn from the upper half of the window",
+        "Int64.random(in: 0...windowMs(baseMs, exponent, maxMs), using: &random)",
+        "Int64.random(in: windowMs(baseMs, exponent, maxMs) / 2...windowMs(baseMs, exponent, maxMs), using: &random)",
+    ),
+    Fault(
         "handshake-keeps-backoff",
         "Session/SessionConnection.swift",
         "a handshake does not begin the schedule of reconnects anew",
@@ -54,6 +75,48 @@ FAULTS = [
         "an attempt that the program refused does not count",
         "            attempts &+= 1\n            backoff.attemptBegan()\n",
         "            attempts &+= 1\n",
+    ),
+    Fault(
+        "waits-anew-for-ever",
+        "Session/Backoff.swift",
+        "a schedule that begins again goes on counting from where a hint about the network had it begin",
+        "        attempts = 0\n        attemptsBefore = 0\n",
+        "        attempts = 0\n",
+    ),
+    Fault(
+        "over-capacity-at-once",
+        "Session/Backoff.swift",
+        "an edge over capacity is given no second",
+        "min(maxMs, Self.overCapacityFloorMs + waitMs(&random))",
+        "min(maxMs, waitMs(&random))",
+    ),
+    Fault(
+        "at-once-band-short",
+        "Session/Backoff.swift",
+        "close code 4299 waits as any other",
+        "case 4200...4299: self = .atOnce",
+        "case 4200..<4299: self = .atOnce",
+    ),
+    Fault(
+        "over-capacity-band-shifted",
+        "Session/Backoff.swift",
+        "close code 4100 does not mean over capacity",
+        "case 4100...4199: self = .overCapacity",
+        "case 4101...4199: self = .overCapacity",
+    ),
+    Fault(
+        "flap-guard-not-at-once",
+        "Session/Backoff.swift",
+        "an edge that closes young connections with 4200 is redialled without a pause",
+        "        return max(delayMs, guardMs(&random))",
+        "        return band == .atOnce ? 0 : max(delayMs, guardMs(&random))",
+    ),
+    Fault(
+        "flap-guard-counts-on",
+        "Session/Backoff.swift",
+        "a connection that lasted does not end a row of short ones",
+        "lifeMs < Self.shortLifeMs ? shortLives + 1 : 0",
+        "lifeMs < Self.shortLifeMs ? shortLives + 1 : shortLives",
     ),
     Fault(
         "silence-is-consent-at-once",

@@ -9,13 +9,14 @@ struct Attempts {
     /// Those among them that the session planned by itself.
     private(set) var plannedInVain = 0
     /// The planned attempt begins not before.
-    private var plannedFor: Int64 = 0
+    private(set) var plannedFor: Int64 = 0
     private(set) var began: Int64 = 0
     private(set) var openQuestion: QuestionID?
     /// From when on the application agrees to an attempt; it does not before it has asked for one or been asked.
     private var agreesFrom = Int64.max
     private(set) var refusals = 0
     private var isOwnCall = false
+    var waits = Waits()
 
     /// The program calls; no one has to agree. `isFirst`: of a new schedule.
     mutating func ownCallBegins(isFirst: Bool) {
@@ -33,6 +34,7 @@ struct Attempts {
     mutating func forget() {
         count = 0
         plannedInVain = 0
+        waits.scheduleBegan()
     }
 
     mutating func asked(_ question: ReconnectQuestion) throws {
@@ -57,8 +59,11 @@ struct Attempts {
         plannedInVain += 1
     }
 
-    mutating func planned(_ plan: StateChange, _ now: Int64) throws {
+    mutating func planned(
+        _ plan: StateChange, after input: SessionInput, _ configuration: SessionConfiguration, _ now: Int64
+    ) throws {
         try require(plan.attempt == count + 1, "announces attempt \(plan.attempt), \(count) have been")
+        try waits.check(plan, after: input, inVain: plannedInVain, configuration, now)
         plannedFor = now + plan.delayMs
     }
 
@@ -67,6 +72,7 @@ struct Attempts {
         try require(isOwnCall || now >= plannedFor, "dials \(plannedFor - now) ms before it said that it would")
         agreesFrom = .max
         began = now
+        waits.attemptBegan()
     }
 
     mutating func follow(_ change: StateChange, attemptsMax: Int) throws {
@@ -79,6 +85,7 @@ struct Attempts {
             try require(
                 attemptsMax > 0 && plannedInVain >= attemptsMax,
                 "gives up after \(plannedInVain) attempts of \(attemptsMax)")
+            waits.forget()
         case .initialized, .unavailable, .disconnected, .failed: break
         }
         try require(change.attempt == count, "says attempt \(change.attempt), it is \(count)")

@@ -49,12 +49,14 @@ extension SimulatedClient {
         world.figures.count(call: "disconnect")
         program.wantsConnection = false
         attempts.forget()
+        attempts.waits.forget()
         try handle(.disconnect)
     }
 
     func signIn(refresh: Bool) throws {
         world.figures.count(call: refresh ? "signin again" : "signin")
         program.wantsIdentity = program.wantsIdentity || !told.isTerminal
+        setbacks.renew(nil)
         try handle(.signin(refresh: refresh, operation: operation()))
     }
 
@@ -68,7 +70,7 @@ extension SimulatedClient {
         configuration.activityTimeoutMs = world.pick([nil, 4_000, 60_000]) ?? nil
         (configuration.pongTimeoutMs, configuration.pongMissesMax) =
             world.pick([(30_000, 1), (10_000, 2), (2_000, 5)]) ?? (30_000, 1)
-        optionsChanged = now
+        silence.changed(now)
         try handle(.configure(configuration))
     }
 
@@ -76,6 +78,7 @@ extension SimulatedClient {
         world.figures.count(call: "subscribe")
         let reference = program.want(name)
         if told.channels[reference] == nil { told.channels[reference] = .idle }
+        setbacks.renew(name)
         sealed.subscribed(reference)
         try handle(.subscribe(name: name, channel: reference, operation: operation()))
     }
@@ -85,9 +88,14 @@ extension SimulatedClient {
         world.figures.count(call: "unsubscribe")
         // What was refused is left without a word to the edge, as far as anybody knows.
         if told.channels[reference] != .failed { confirmations.unsubscribed(name) }
+        let isHeld = told.channels[reference] == .pending || told.channels[reference] == .subscribed
+        let leavesBefore = leaves
         isUnsubscribing = true
         try handle(.unsubscribe(reference))
         isUnsubscribing = false
+        try require(
+            !isHeld || dialect.defersUnsubscribe || leaves > leavesBefore,
+            "does not tell the edge that \(name) is left")
         try require(told.channels[reference] == nil, "\(name) was unsubscribed and has not ended")
     }
 

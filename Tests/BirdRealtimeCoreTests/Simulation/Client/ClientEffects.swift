@@ -12,6 +12,7 @@ extension SimulatedClient {
         case .authorize(let question):
             try require(question.connectionID == session.connectionID, "authorizes for a connection that is not there")
             openQuestions.insert(question.id)
+            if !isKey(of: question.channelName) { try setbacks.asked(question.channelName, now) }
             try require(
                 openQuestions.count <= configuration.authorizationsInFlightMax, "asks too many questions at once")
             ModelAuthorizer.ask(question, by: self, world)
@@ -29,6 +30,8 @@ extension SimulatedClient {
             try require(told.live.contains(reference), "asks for the key of a channel that is not subscribed")
             try sealed.refreshBegan(reference, now)
         case .watchlistEntryMalformed: try watchlistTold("malformed")
+        case .note(.setback(let channel, _, let againInMs)) where !isKey(of: channel):
+            try setbacks.failed(channel, againInMs: againInMs, after: input, now)
         case .clientEventLost, .note: break
         case .emit(let event): try hear(event)
         }
@@ -51,7 +54,9 @@ extension SimulatedClient {
         case .state(let change):
             try told.change(change)
             try attempts.follow(change, attemptsMax: configuration.reconnectAttemptsMax)
+            lastChange = change
             if change.current == .connected { noteLife() }
+            if change.previous == .connected { setbacks.forgetConnection() }
         case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
             try checkConfirmation(data, reference)
             try told.success(
@@ -70,11 +75,12 @@ extension SimulatedClient {
         case .error(let fault):
             if fault.status == BIRD_ERR_SERVER, fault.code != 4301, fault.code != 4302 { confirmations.errorCame() }
         case .connectionLost:
+            try require(lastChange?.previous == .connected, "loses a connection that was none")
             try require(!world.isSettled, "loses a connection on which nothing is wrong")
         case .connectingIn(let plan):
             try require(told.state == .unavailable && plan.delayMs >= 0, "announces an attempt that is not planned")
             try require(plan.policy == configuration.reconnect, "announces \(String(describing: plan.policy))")
-            try attempts.planned(plan, now)
+            try attempts.planned(plan, after: input, configuration, now)
         case .watchlist(let name, _): try watchlistTold(name)
         case .decryptionFailed(let reference, let channel, let event, let fault):
             try require(
@@ -89,13 +95,39 @@ extension SimulatedClient {
     private func failed(_ reference: ChannelReference, _ fault: Fault, willRetry: Bool) throws {
         try require(!told.live.contains(reference), "a subscribed channel fails")
         try require(willRetry == fault.isRetriable, "says that it will\(willRetry ? "" : " not") retry after \(fault)")
-        guard let name = program.name(of: reference), fault.field == "answer_timeout_ms" else { return }
+        guard let name = program.name(of: reference) else { return }
+        if willRetry { try setbacks.told(name, fault) }
+        if fault.status == BIRD_ERR_DENIED, fault.area == .channel { try checkDenial(of: name) }
+        guard fault.field == "answer_timeout_ms" else { return }
         let waitedMs = asked[name].map { now - $0 } ?? 0
         try require(waitedMs >= configuration.answerTimeoutMs, "gives up on \(name) after \(waitedMs) ms")
     }
 
+    /// A channel that is subscribed asks for its key.
+    private func isKey(of channel: String?) -> Bool {
+        channel.flatMap { program.wanted[$0] }.map(told.live.contains) ?? false
+    }
+
+    /// The edge has refused it by name, or has reported an error when no other answer was due.
+    private func checkDenial(of name: String) throws {
+        if case .message(_, let message) = input, message.channel == name { return }
+        try require(
+            lastBlamableError >= asked[name] ?? .max, "takes an error for the answer to \(name) that was none")
+    }
+
+    private func isPlainConfirmation(_ message: InboundMessage) -> Bool {
+        guard message.event == dialect.internalSubscriptionSucceeded, let name = message.channel, state == .connected,
+            let frame = Self.frame(message.data)
+        else { return false }
+        return confirmations.isPlain(frame, of: name)
+    }
+
+    private static func frame(_ data: InboundMessage.Data) -> Int? {
+        JSONDocument.parse(bytes(data))?["frame"]?.numberText.flatMap { Int($0) }
+    }
+
     private func checkConfirmation(_ data: InboundMessage.Data, _ reference: ChannelReference) throws {
-        guard let frame = JSONDocument.parse(Self.bytes(data))?["frame"]?.numberText.flatMap({ Int($0) }),
+        guard let frame = Self.frame(data),
             let name = program.name(of: reference)
         else { throw Wrong(message: "is told of a success that the edge did not send") }
         guard try confirmations.isMistaken(frame, of: name) else { return }
@@ -137,7 +169,16 @@ extension SimulatedClient {
             let entries = JSONDocument.parse(Self.bytes(message.data))?["events"]?.elements ?? []
             watchlist = entries.map { $0["name"]?.string ?? "malformed" }
         }
+        let isPing = message.event == dialect.ping && message.channel == nil && state == .connected
+        let waiting = session.unanswered.count
+        let (pongs, errors) = (pongsSent, confirmations.errorsHeard)
+        let isPlain = isPlainConfirmation(message)
         try handle(.message(link.transport, message))
+        try require(!isPing || pongsSent > pongs, "does not answer a ping")
+        try require(
+            !isPlain || told.channels[program.wanted[message.channel ?? ""] ?? .none] != .pending,
+            "does not take the success of \(message.channel ?? "")")
+        if waiting <= 1, confirmations.errorsHeard > errors { lastBlamableError = now }
         try require(watchlist.isEmpty, "does not tell of \(watchlist)")
     }
 

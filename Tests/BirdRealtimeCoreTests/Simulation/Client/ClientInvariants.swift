@@ -25,11 +25,11 @@ extension SimulatedClient {
             state != .unavailable || configuration.reconnectAttemptsMax == 0
                 || attempts.plannedInVain < configuration.reconnectAttemptsMax, "goes on though it should give up")
         let intervalMs = min(Int64(ModelEdge.activityTimeoutSeconds) * 1_000, configuration.activityTimeoutMs ?? .max)
-        let patienceMs = Int64(configuration.pongMissesMax) * configuration.pongTimeoutMs
         let hasUnread = socket?.isPaused == true && socket?.link.unread.isEmpty == false
-        try require(
-            state != .connected || hasUnread || now <= max(lastSignOfLife + intervalMs, optionsChanged) + patienceMs,
-            "a silent connection is kept")
+        if state == .connected, !hasUnread {
+            try silence.checkKept(now, intervalMs: intervalMs, configuration)
+        }
+        try setbacks.check()
     }
 
     private func checkChannels() throws {
@@ -49,7 +49,12 @@ extension SimulatedClient {
                 (route(channel.name) == channel.reference) == channel.isSubscribed, "\(channel.name) is routed wrongly")
             try require(
                 told != .subscribed || state == .connected, "\(channel.name) is subscribed without a connection")
+            try require(
+                channel.admission.phase != .idle || state != .connected, "does nothing about \(channel.name)")
         }
+        try require(
+            session.signin.admission.phase != .idle || !session.signin.isArmed || state != .connected,
+            "does nothing about the signin")
         try require(session.routes.count == subscribed, "routes what is not subscribed")
         try require(held == session.heldTotal.events, "holds \(held) events, and counts \(session.heldTotal.events)")
         try require(

@@ -84,24 +84,27 @@ extension SimulatedClient {
     ]
 
     private func hint(_ hint: NetworkHint) throws {
-        try handle(.network(hint, spreadMs: world.happens(onceIn: 3) ? 1_000 : 0))
+        let spreadMs: Int64 = world.happens(onceIn: 3) ? 1_000 : 0
+        let latest = max(now + spreadMs, attempts.waits.nextHint)
+        let isWaiting = state == .unavailable && attempts.openQuestion == nil && hint != .down
+        try handle(.network(hint, spreadMs: spreadMs))
+        try require(
+            !isWaiting || state == .connecting || attempts.plannedFor <= latest, "does not hurry for the network")
     }
 
     /// The clock jumps, and nobody notices.
     private func jump(_ ms: Int64) {
         clock.jump(ms)
-        lastSignOfLife = now
+        silence.excuse(until: now)
         attempts.jump(ms)
-        optionsChanged += ms
         sealed.excuse(now)
     }
 
     /// What comes due meanwhile has its turn afterwards, behind what else happened.
     private func excuseFreeze() {
         let thaw = frozenUntil + clock.offset
-        lastSignOfLife = max(lastSignOfLife, thaw)
+        silence.excuse(until: thaw)
         attempts.jump(thaw - now)
-        optionsChanged = max(optionsChanged, thaw)
         sealed.excuse(thaw)
     }
 
@@ -131,7 +134,7 @@ extension SimulatedClient {
     func keepsUpAgain() throws {
         guard session.isStalled else { return }
         session.isStalled = false
-        lastSignOfLife = max(lastSignOfLife, socket?.isPaused == true ? now : 0)
+        if socket?.isPaused == true { silence.excuse(until: now) }
         sealed.excuse(now)
         world.note(number, "keeps up again")
         try handle(.timer)

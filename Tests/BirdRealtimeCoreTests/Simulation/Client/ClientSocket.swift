@@ -57,6 +57,7 @@ extension SimulatedClient {
     /// The session has had enough of it. With a code, the edge hears of it, unless a frame is on its way in part.
     func close(_ id: TransportID, code: UInt16?, reason: String) throws {
         try require(id == transport, "closes a transport that it does not have")
+        if reason == "activity timeout" { try silence.checkGivenUp(now, configuration) }
         if let socket {
             if socket.isUpgraded, socket.outbox.isEmpty, let code { sendClose(code, reason, on: socket.link) }
             world.schedule(.endToEdge(socket.link), in: 0...3_000)
@@ -113,7 +114,7 @@ extension SimulatedClient {
     }
 
     func noteLife() {
-        lastSignOfLife = now
+        silence.heard(now)
     }
 
     private func takeInbox(_ link: Link, evenIfPaused: Bool = false) throws {
@@ -136,6 +137,7 @@ extension SimulatedClient {
         case .accepted(let consumed):
             socket?.drop(consumed)
             socket?.isUpgraded = true
+            attempts.waits.opened(now)
             try handle(.transportOpened(link.transport))
             return true
         case .refused(let fault):
@@ -225,6 +227,7 @@ extension SimulatedClient {
 
     func send(_ id: TransportID, _ text: [UInt8], _ kind: FrameKind) throws {
         try require(id == transport && socket?.isUpgraded == true, "sends on a transport that is not open")
+        if kind == .pong { pongsSent += 1 }
         let frame = JSONDocument.parse(text)
         let name = frame?["data"]?["channel"]?.string
         let isSubscribe = frame?["event"]?.string == dialect.subscribe
@@ -234,6 +237,7 @@ extension SimulatedClient {
         } else if let name, frame?["event"]?.string == dialect.unsubscribe, !isUnsubscribing {
             confirmations.gaveUp(name)
         }
+        if frame?["event"]?.string == dialect.unsubscribe, isUnsubscribing { leaves += 1 }
         var bytes: [UInt8] = []
         FrameEncoder.append(opcode: .text, payload: text, maskKey: maskKey(), to: &bytes)
         socket?.put(

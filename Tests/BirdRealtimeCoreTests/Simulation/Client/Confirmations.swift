@@ -14,7 +14,11 @@ struct Confirmations {
     private var left: [String: (count: Int, errorsHeard: Int)] = [:]
     /// How many of them the session has given up by itself.
     private var givenUp: [String: Int] = [:]
-    private var errorsHeard = 0
+    private(set) var errorsHeard = 0
+    /// Of earlier connections.
+    private var errorsBefore = 0
+    /// Frames whose confirmation has come.
+    private var confirmed: [String: Int] = [:]
 
     mutating func subscribed(_ name: String) {
         frames[name, default: 0] += 1
@@ -33,9 +37,17 @@ struct Confirmations {
     }
 
     mutating func forgetConnection() {
+        errorsBefore = errorsHeard
+        confirmed = [:]
         frames = [:]
         left = [:]
         givenUp = [:]
+    }
+
+    /// A confirmation has come. True: nothing but the last frame accounts for it.
+    mutating func isPlain(_ frame: Int, of name: String) -> Bool {
+        confirmed[name, default: 0] += 1
+        return errorsHeard == errorsBefore && confirmed[name] == frame && frames[name] == frame
     }
 
     /// The program is told of a success because of this frame. True: it was left, and nobody could know.

@@ -30,8 +30,16 @@ final class SimulatedClient {
     var openQuestions: Set<QuestionID> = []
     var isUnsubscribing = false
     var lastHeard: Int64 = 0
-    var lastSignOfLife: Int64 = 0
-    var optionsChanged: Int64 = 0
+    var silence = Silence()
+    var setbacks = Setbacks()
+    /// What the session is handling.
+    var input = SessionInput.timer
+    var lastChange: StateChange?
+    var pongsSent = 0
+    /// Unsubscribe frames that followed a call at once.
+    var leaves = 0
+    /// When the edge last reported an error that could be the answer to one question alone.
+    var lastBlamableError = Int64.min
     /// What the watchlist frame that is being handled says.
     var watchlist: [String] = []
 
@@ -45,6 +53,7 @@ final class SimulatedClient {
         var configuration = SessionConfiguration()
         configuration.hasChannelAuthorizer = true
         configuration.hasMemberAuthorizer = true
+        configuration.backoffMaxMs = Bool.random(using: &random) ? 30_000 : 3_000
         configuration.authorizationsInFlightMax = Bool.random(using: &random) ? 8 : 2
         configuration.asksBeforeReconnect = Int.random(in: 0..<3, using: &random) == 0
         configuration.reconnect = ReconnectPolicy.allCases.randomElement(using: &random) ?? .jitter
@@ -66,10 +75,11 @@ final class SimulatedClient {
 
     func handle(_ input: SessionInput) throws {
         var effects: [SessionEffect] = []
+        self.input = input
+        if case .network(let hint, _) = input, hint != .up, state == .connected { silence.doubt(now) }
         session.handle(input, now: Instant(milliseconds: now), random: &random, into: &effects)
         world.note(number, "< \(SessionDriver.line(input))")
         for effect in effects {
-            if case .note = effect { continue }
             world.note(number, "  > \(SessionDriver.line(effect))")
             try perform(effect)
         }

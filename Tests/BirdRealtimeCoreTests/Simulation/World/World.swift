@@ -87,6 +87,7 @@ final class World {
         try forEach(&number) { try $0.finish() }
         try run(until: now + 10_000, stepsMax, &number)
         try forEach(&number) { try $0.checkFinished(edge) }
+        try Waits.checkSpread(clients.map(\.attempts.waits))
     }
 
     private func forEach(_ number: inout Int, _ body: (SimulatedClient) throws -> Void) throws {
