@@ -30,6 +30,7 @@ extension SimulatedClient {
             try require(told.live.contains(reference), "asks for the key of a channel that is not subscribed")
             try sealed.refreshBegan(reference, now)
         case .watchlistEntryMalformed: try watchlistTold("malformed")
+        case .note(.ponged): silence.answered(now)
         case .note(.setback(let channel, _, let againInMs)) where !isKey(of: channel):
             try setbacks.failed(channel, againInMs: againInMs, after: input, now)
         case .clientEventLost, .note: break

@@ -12,11 +12,15 @@ struct Silence {
     /// Since when there is a reason to doubt the connection, and nothing was heard.
     private var doubted: Int64?
     private var lastDoubt = Int64.min / 2
+    /// When a ping was answered, or the connection began: that ends a doubt, other bytes do not.
+    private var lastAnswer: Int64 = 0
 
     mutating func heard(_ now: Int64) {
         lastSignOfLife = now
         doubted = nil
     }
+
+    mutating func answered(_ now: Int64) { lastAnswer = now }
 
     mutating func changed(_ now: Int64) { optionsChanged = now }
 
@@ -43,7 +47,7 @@ struct Silence {
     /// The connection is given up for its silence.
     func checkGivenUp(_ now: Int64, _ configuration: SessionConfiguration) throws {
         guard optionsChanged < lastSignOfLife else { return }
-        let isInDoubt = lastDoubt + Self.checkMsMax >= lastSignOfLife
+        let isInDoubt = lastDoubt + Self.checkMsMax >= lastAnswer
         let patienceMs =
             isInDoubt
             ? min(Self.doubtMsMax, configuration.pongTimeoutMs)
