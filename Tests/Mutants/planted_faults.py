@@ -276,13 +276,6 @@ FAULTS = [
         "if case .authorizing(let id) = previous, authorizations.end(id) != nil {",
         "if case .authorizing(let id) = previous {",
     ),
-    Fault(
-        "empty-signature",
-        "Session/SessionRequirements.swift",
-        "an authorizer's answer without a signature is sent to the edge",
-        "        if auth.isEmpty {",
-        "        if auth.isEmpty, applicant == .signin {",
-    ),
     # Subscriptions.
     Fault(
         "public-channels-only",

@@ -28,6 +28,17 @@ import Testing
         #expect(frames.count == 20)
     }
 
+    @Test func anAnswerWithoutASignatureGoesNowhere() {
+        var driver = SessionDriver()
+        driver.connect()
+        driver.subscribe("private-1", 1)
+        _ = driver.take()
+        driver.grant("")
+        let told = driver.take()
+        #expect(!told.contains { $0.hasPrefix("send") })
+        #expect(told.contains("subscription failed 1 \(BIRD_ERR_AUTH)"))
+    }
+
     @Test func whoLeavesTheQueueIsNotAskedFor() {
         var driver = SessionDriver { $0.authorizationsInFlightMax = 1 }
         driver.connect()

@@ -60,10 +60,11 @@ struct Attempts {
     }
 
     mutating func planned(
-        _ plan: StateChange, after input: SessionInput, _ configuration: SessionConfiguration, _ now: Int64
+        _ plan: StateChange, after input: SessionInput, _ configuration: SessionConfiguration, _ dialect: Dialect,
+        _ now: Int64
     ) throws {
         try require(plan.attempt == count + 1, "announces attempt \(plan.attempt), \(count) have been")
-        try waits.check(plan, after: input, inVain: plannedInVain, configuration, now)
+        try waits.check(plan, after: input, inVain: plannedInVain, configuration, dialect, now)
         plannedFor = now + plan.delayMs
     }
 

@@ -81,7 +81,7 @@ extension SimulatedClient {
         case .connectingIn(let plan):
             try require(told.state == .unavailable && plan.delayMs >= 0, "announces an attempt that is not planned")
             try require(plan.policy == configuration.reconnect, "announces \(String(describing: plan.policy))")
-            try attempts.planned(plan, after: input, configuration, now)
+            try attempts.planned(plan, after: input, configuration, dialect, now)
         case .watchlist(let name, _): try watchlistTold(name)
         case .decryptionFailed(let reference, let channel, let event, let fault):
             try require(

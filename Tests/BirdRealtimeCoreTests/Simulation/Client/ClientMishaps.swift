@@ -50,7 +50,9 @@ extension SimulatedClient {
     }
 
     private func closeCode() -> UInt16 {
-        if world.strikes(.closeRefusal, self) { return UInt16.random(in: 4000...4099, using: &world.random) }
+        if world.strikes(.closeRefusal, self) {
+            return UInt16.random(in: world.pick(Waits.refusals(dialect)) ?? 4000...4099, using: &world.random)
+        }
         let usual: [UInt16] = [1000, 1001, 1006, 1011, 1012, 4100, 4199, 4200, 4201, 4299, 4300]
         return Bool.random(using: &world.random)
             ? UInt16.random(in: 1000...4999, using: &world.random) : world.pick(usual) ?? 1000

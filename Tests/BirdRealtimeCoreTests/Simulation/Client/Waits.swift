@@ -35,8 +35,12 @@ struct Waits {
 
     /// A plan is told because of this input. `inVain`: attempts of this schedule.
     mutating func check(
-        _ plan: StateChange, after input: SessionInput, inVain: Int, _ configuration: SessionConfiguration, _ now: Int64
+        _ plan: StateChange, after input: SessionInput, inVain: Int, _ configuration: SessionConfiguration,
+        _ dialect: Dialect, _ now: Int64
     ) throws {
+        if case .transportEnded(_, .closed(let code, _)) = input {
+            try require(!Self.refusals(dialect).contains { $0 ~= code }, "comes back after \(code)")
+        }
         if plan.previous != plan.current {
             if let openedAt { shortLives = now - openedAt < Self.shortLifeMs ? shortLives + 1 : 0 }
             ended = (now, Self.band(input, wasConnected: plan.previous == .connected))
@@ -62,6 +66,11 @@ struct Waits {
             lowDraws += plan.delayMs <= most / 2 ? 1 : 0
             highDraws += plan.delayMs > most / 2 ? 1 : 0
         }
+    }
+
+    /// Close codes behind which nobody comes back by itself.
+    static func refusals(_ dialect: Dialect) -> [ClosedRange<UInt16>] {
+        dialect.name == Dialect.pusher.name ? [4000...4099, 4300...4999] : [4000...4099]
     }
 
     private static func band(_ input: SessionInput, wasConnected: Bool) -> Band {
