@@ -100,7 +100,12 @@ extension Session {
             }
             return
         }
+        let isDenied = channels[slot].admission.phase == .denied
         switch confirmation {
+        case .late where isDenied, .doubtful where isDenied:
+            // The error that denied it may have been another's, and the edge keeps nothing that the program is not told of.
+            send(OutboundMessage.unsubscribe(channel: name, dialect: dialect), &turn)
+            departures.expectError(name)
         case .late:
             channels[slot].admission.hasDoubtfulSuccess = !channels[slot].isSubscribed
             // An edge answers the frames of a channel one after the other: the time for the next begins now.

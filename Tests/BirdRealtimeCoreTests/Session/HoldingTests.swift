@@ -68,6 +68,20 @@ import Testing
         #expect(driver.take("send") == ["send unsubscribe orders", "send subscribe orders"])
     }
 
+    @Test func aConfirmationOfDoubtfulOriginAfterADenialLeavesTheChannel() {
+        var driver = Self.connected()
+        driver.subscribe("orders", 1)
+        driver.unsubscribe(1)
+        driver.subscribe("orders", 2)
+        driver.edgeError("about anything")
+        driver.edgeError("subscription in progress")
+        driver.advance(10_000)
+        #expect(driver.state(of: "orders") == .failed)
+        _ = driver.take()
+        driver.confirm("orders")
+        #expect(driver.take() == ["send unsubscribe orders"])
+    }
+
     @Test func aDenialAfterAConfirmationOfDoubtfulOriginLeavesTheChannel() {
         var driver = Self.connected()
         driver.subscribe("orders", 1)
