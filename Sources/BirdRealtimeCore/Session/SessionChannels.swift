@@ -149,6 +149,7 @@ extension Session {
     mutating func refused(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
         let isLate = departures.confirm(name) == .late
         guard !isLate, let slot = channels.slot(named: name) else { return }
+        channels[slot].admission.unansweredFrames = max(0, channels[slot].admission.unansweredFrames - 1)
         settleHeld(slot, &turn)
         let error = Payload.error(data)
         let detail = error.message.map { ": \($0)" } ?? "."

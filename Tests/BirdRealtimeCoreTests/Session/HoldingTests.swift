@@ -82,6 +82,22 @@ import Testing
         #expect(driver.take() == ["send unsubscribe orders"])
     }
 
+    @Test func aRefusalThatNamesTheChannelIsTheAnswerToAFrame() {
+        var driver = Self.connected(.pusher)
+        driver.subscribe("orders", 1)
+        driver.advance(30_000)
+        driver.advanceToDeadline()
+        driver.edge(driver.session.dialect.internalSubscriptionError, "orders", data: "{}")
+        driver.confirm("orders")
+        #expect(driver.state(of: "orders") == .subscribed)
+        driver.unsubscribe(1)
+        driver.subscribe("orders", 2)
+        driver.unsubscribe(2)
+        _ = driver.take()
+        driver.confirm("orders")
+        #expect(driver.take() == ["send unsubscribe orders"], "no frame of before accounts for it")
+    }
+
     @Test func aDenialAfterAConfirmationOfDoubtfulOriginLeavesTheChannel() {
         var driver = Self.connected()
         driver.subscribe("orders", 1)
