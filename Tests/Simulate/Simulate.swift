@@ -7,7 +7,7 @@ enum Simulate {
     static func main() {
         let first = number("SEED") ?? 1
         let count = max(1, number("SEEDS") ?? 1_000)
-        let stepsMax = number("STEPS").map { Int(min($0, 1 << 40)) } ?? .max
+        let stepsMax = number("STEPS").map { Int($0) } ?? .max
         if number("TRACE") == 1 {
             let world = World(seed: first, traces: true)
             _ = world.run(stepsMax: stepsMax)
@@ -21,7 +21,12 @@ enum Simulate {
         exit(failure == nil ? 0 : 1)
     }
 
+    private static let numberMax: UInt64 = 1 << 40
+
     private static func number(_ variable: String) -> UInt64? {
-        getenv(variable).flatMap { UInt64(String(cString: $0)) }
+        guard let text = getenv(variable).map({ String(cString: $0) }), !text.isEmpty else { return nil }
+        if let value = UInt64(text), value <= numberMax { return value }
+        print("simulate: \(variable)=\(text) is no whole number from 0 to \(numberMax)")
+        exit(2)
     }
 }
