@@ -54,6 +54,7 @@ demo: programs ## start a local edge and watch C, Python and Swift programs talk
 test: programs ## run every test that fits in ten minutes
 	@scripts/check-library
 	@scripts/check-header
+	@scripts/check-pure
 	@scripts/abi
 	@echo "test: Swift"
 	@swift test --quiet --disable-xctest --jobs 2
