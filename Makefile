@@ -13,6 +13,9 @@ CC := gcc
 CXX := g++
 VENV := build/venv/bin
 PYTEST := $(VENV)/python -m pytest -q -c bindings/python/pyproject.toml --rootdir . --timeout 120
+# Several tests at a time, in an order that SEED decides: docs/testing.md.
+ORDER := $(or $(SEED),$(shell date +%s))
+SHUFFLED := $(PYTEST) -p randomly --randomly-seed=$(ORDER) --randomly-dont-reset-seed --numprocesses 2 --dist loadgroup
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wpedantic -Werror
 LIBRARY_FLAGS := -Ibuild/include -Lbuild/lib -Wl,-rpath,$(CURDIR)/build/lib -lbirdrealtime -lpthread
 export BIRDREALTIME_LIBRARY := $(CURDIR)/build/lib/libbirdrealtime.so
@@ -51,19 +54,21 @@ programs: $(PROGRAMS)
 demo: programs ## start a local edge and watch C, Python and Swift programs talk through it
 	@examples/demo/run
 
-test: programs ## run every test that fits in ten minutes
+test: setup ## run every test that fits in ten minutes, those in Python in an order that SEED decides: docs/testing.md
+	@$(MAKE) --no-print-directory --jobs 2 programs
 	@scripts/check-library
 	@scripts/check-header
 	@scripts/check-pure
 	@scripts/abi
 	@echo "test: Swift"
 	@swift test --quiet --disable-xctest --jobs 2
+	@echo "test: the order of the tests in Python is that of SEED=$(ORDER)"
 	@echo "test: Python package and edge"
-	@$(PYTEST) bindings/python/tests
+	@$(SHUFFLED) bindings/python/tests
 	@echo "test: the library against servers"
-	@$(PYTEST) Tests/integration Tests/Mutants
+	@BIRDREALTIME_SWIFT_PROGRAMS=$(CURDIR)/.build/debug $(SHUFFLED) Tests/integration Tests/Mutants
 	@echo "test: faults and what a program is told of them"
-	@$(PYTEST) Tests/lab
+	@$(SHUFFLED) Tests/lab
 
 lab: programs ## break what can break, and measure what is told, how long service is gone and what is lost: docs/reliability.md; ONLY=name,...
 	@$(PYTEST) --timeout 900 Tests/lab/test_lab.py --cases $(or $(ONLY),all)

@@ -60,7 +60,7 @@ static bool connects_with(int files) {
     }
     UNTIL(&w, client_state(w.client) == BIRD_STATE_CONNECTED);
     world_close(&w);
-    CHECK_INT(count_fds(), fds);
+    UNTIL(&w, count_fds() == fds);
     return is_connected;
 }
 
@@ -126,14 +126,14 @@ MODE_CASE(connect_without_threads) {
             CHECK_INT(bird_error_retriable(error), 1);
             CHECK(strstr(bird_error_message(error), "thread") != NULL);
             bird_error_free(error);
-            CHECK_INT(count_threads(), threads);
-            CHECK_INT(count_fds(), fds_before);
+            UNTIL(&w, count_threads() == threads);
+            UNTIL(&w, count_fds() == fds_before);
         }
         world_connect(&w);
         world_settle(&w);
         world_close(&w);
         UNTIL(&w, count_threads() == threads);
-        CHECK_INT(count_fds(), fds);
+        UNTIL(&w, count_fds() == fds);
     }
 }
 

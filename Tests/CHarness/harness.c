@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <time.h>
 
@@ -94,8 +95,34 @@ int count_fds(void) {
     return count_entries("/proc/self/fd") - 1; /* the directory itself */
 }
 
+/* A thread that was joined may still stand in /proc for a moment: from the kernel's PF_EXITING on it does not count. */
+static bool is_ending(const char *task) {
+    const unsigned exiting = 0x4;
+    char path[64], line[512] = "";
+    unsigned flags = exiting;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", task);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        CHECK(errno == ENOENT);
+        return true;
+    }
+    const char *behind_name = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
+    if (behind_name != NULL) {
+        CHECK(sscanf(behind_name, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1);
+    }
+    fclose(file);
+    return (flags & exiting) != 0;
+}
+
 int count_threads(void) {
-    return count_entries("/proc/self/task");
+    DIR *directory = opendir("/proc/self/task");
+    CHECK(directory != NULL);
+    int count = 0;
+    for (const struct dirent *task; (task = readdir(directory)) != NULL;) {
+        count += task->d_name[0] != '.' && !is_ending(task->d_name);
+    }
+    closedir(directory);
+    return count;
 }
 
 long resident_kib(void) {

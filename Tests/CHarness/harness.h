@@ -58,7 +58,7 @@ void harness_check_int(const char *file, int line, const char *text, int64_t got
 void harness_check_text(const char *file, int line, const char *text, const char *got, const char *wanted);
 
 int64_t now_ms(void);
-/* Of this process, from /proc. */
+/* Of this process, from /proc; a thread that is ending does not count. */
 int count_fds(void);
 int count_threads(void);
 /* 0 where what grows would be a sanitizer. */

@@ -140,9 +140,11 @@ void world_close(world *w) {
     CHECK_STATUS(bird_client_destroy(w->client), BIRD_OK);
     if (w->queue != NULL) {
         CHECK_STATUS(bird_queue_destroy(w->queue), BIRD_OK);
+        w->queue = NULL; /* UNTIL goes on without it */
     }
     if (w->loop != NULL) {
         CHECK_STATUS(bird_loop_destroy(w->loop), BIRD_OK);
+        w->loop = NULL;
     }
 }
 

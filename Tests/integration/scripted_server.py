@@ -327,6 +327,21 @@ class ScriptedServer:
         self._accepted.append(Connection(self.tls.wrap_socket(sock, server_side=True) if self.tls else sock))
         return self._accepted[-1]
 
+    def answer_posts_until(self, connection: Connection, body: str) -> None:
+        """Grants what is asked here until the connection has something to read.
+
+        One that is answered too late, on a busy machine, is asked again.
+        """
+        while True:
+            ready, _, _ = select.select([self.listener, connection.socket], [], [], DEADLINE_S)
+            assert ready, "no request came, and nothing on the connection"
+            if connection.socket in ready:
+                return
+            with contextlib.suppress(ConnectionError):
+                post = self.accept()
+                post.read_post()
+                post.respond(200, body)
+
     def is_left_alone_for(self, seconds: float) -> bool:
         """Whether nobody connects for so long: for dials that must not happen, there is nothing to wait for."""
         self.listener.settimeout(seconds)

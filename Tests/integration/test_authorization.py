@@ -228,9 +228,7 @@ def test_hanging_endpoint_meets_the_deadline(
     assert (failed["error"], failed["will_retry"]) == ("BIRD_ERR_AUTH", 1)
     for post in hanging:
         post.expect_end()
-    post = auth.accept()
-    post.read_post()
-    post.respond(200, GRANTED)
+    auth.answer_posts_until(connection, GRANTED)
     connection.join("private-ledger", auth="key:signature")
 
 

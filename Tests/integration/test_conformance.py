@@ -9,7 +9,7 @@ DOCUMENTS = 2_000
 
 
 @pytest.fixture(scope="module")
-def reader() -> Reader:
+def reader(swift_programs: None) -> Reader:
     return Reader()
 
 

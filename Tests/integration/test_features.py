@@ -6,6 +6,7 @@ The three driver programs speak one language, see Tests/CHarness/script/client_s
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 import ssl
@@ -362,7 +363,8 @@ def test_pings_are_answered(on: str, server: ScriptedServer, connect: Start) -> 
 
 def test_connecting_has_a_deadline(on: str, server: ScriptedServer, connect: Start) -> None:
     client = connect(server, connect_timeout_ms=100)
-    server.accept().upgrade()  # and no handshake
+    with contextlib.suppress(ConnectionError):  # on a busy machine it may be too late already
+        server.accept().upgrade()  # and no handshake
     client.wait_for("state", previous="connecting", current="unavailable")
     assert client.all("error", error="BIRD_ERR_TIMEOUT")
 

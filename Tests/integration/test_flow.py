@@ -311,11 +311,11 @@ def test_attempts_and_questions_wait_for_a_program_that_has_stopped(
     connection = establish(server, client)
     stop_consuming(client, connection, way)
     connection.close()
-    rounds = 0
-    while not server.is_left_alone_for(0.5):
-        rounds += 1
-        assert rounds < 20, "the client keeps trying"
-    assert 20 <= client.statistic("queue_records") < 30
+    dials = 0
+    while not server.is_left_alone_for(0.5) or client.statistic("queue_records") < 20:  # it may be slow
+        dials += 1
+        assert dials < 60, "the client keeps trying"
+    assert client.statistic("queue_records") < 30
     attempts = client.statistic("attempts")
     all_consumed(client)
     server.accept().establish("3.3")
@@ -380,6 +380,7 @@ def test_dead_edge_is_found_while_paused(edge: Edge, connect: StartClient, way: 
     client.do("resume")
     lost = client.wait_for("state", current="unavailable")
     assert (lost["reason"], lost["previous"]) == ("BIRD_ERR_TIMEOUT", "connected")
+    client.wait_for("connection_lost")
     # What had come is there, before the loss.
     kinds = [line["record"] for line in client.everything()]
     assert numbers(client) == list(range(30))
@@ -464,13 +465,13 @@ def test_edge_that_closes_a_slow_reader(edge: Edge, connect: StartClient, end: s
 
 
 def test_answer_that_nobody_reads_is_not_missing(server: ScriptedServer, connect: StartClient) -> None:
-    client = connect(server, answer_timeout_ms=200, queue_records_max=10)
+    client = connect(server, answer_timeout_ms=1000, queue_records_max=10)
     connection = establish(server, client)
     client.do("pause")
     fills(client, connection)
     client.do("subscribe", "news", 5)
     connection.join("news")
-    assert connection.is_silent_for(0.7)  # no second subscribe
+    assert connection.is_silent_for(2.0)  # no second subscribe
     client.do("resume")
     client.wait_for("subscribed", channel="news")
     client.wait_for("completion", tag=5, status="BIRD_OK")

@@ -90,8 +90,9 @@ def test_answer_deadline_counts_from_the_written_frame(server: ScriptedServer, c
         client.do("trigger", "private-a", "client-x", dump("x" * 60_000).decode())
     client.do("subscribe", "orders", 0)
     assert server.is_left_alone_for(1.0)
-    assert not client.all("subscription_error")
-    while connection.read_frame().json["event"] != "bird:subscribe":
+    assert not client.all("subscription_error", channel="orders")
+    wanted = {"event": "bird:subscribe", "data": {"channel": "orders"}}
+    while connection.read_frame().json != wanted:
         pass
     failed = client.wait_for("subscription_error", channel="orders")
     assert (failed["error"], failed["will_retry"]) == ("BIRD_ERR_TIMEOUT", 1)

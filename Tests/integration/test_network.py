@@ -137,7 +137,7 @@ def test_connection_without_a_network_is_given_up_within_seconds(world: World, f
 @pytest.mark.parametrize("family", ["IPv4", "IPv6"])
 def test_default_route_goes_and_comes_back(world: World, face: str, family: str) -> None:
     default = "::/0" if family == "IPv6" else "default"
-    client, connection = established(world, face, FAR[family], pong_timeout_ms=300, connect_timeout_ms=1000)
+    client, connection = established(world, face, FAR[family], pong_timeout_ms=300, connect_timeout_ms=2000)
     world.client.ip(f"route del {default}")
     client.wait_for_state("unavailable")
     client.wait_for_state("connecting")  # at once, and in vain
@@ -287,7 +287,7 @@ def test_flapping_route_means_a_ping_a_second(world: World, face: str) -> None:
 
 
 def test_flapping_route_means_an_attempt_a_second(world: World, face: str) -> None:
-    client, connection = established(world, face, FAR["IPv4"], pong_timeout_ms=300, connect_timeout_ms=1000)
+    client, connection = established(world, face, FAR["IPv4"], pong_timeout_ms=300, connect_timeout_ms=2000)
     world.edge.ip(f"addr del {FAR['IPv4']}/32 dev lo")  # whatever is tried fails
     connection.close()
     world.client.ip("route del default")

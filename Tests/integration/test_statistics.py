@@ -152,7 +152,7 @@ def test_pings(server: ScriptedServer, start: StartClient) -> None:
 
 
 def test_authorizations(server: ScriptedServer, auth: ScriptedServer, start: StartClient) -> None:
-    client = start(server, auth_endpoint=f"http://{auth.host}/auth", auth_timeout_ms=300)
+    client = start(server, auth_endpoint=f"http://{auth.host}/auth")
     client.do("connect")
     server.accept().establish()
     client.do("subscribe", "private-a", 0)
@@ -161,11 +161,16 @@ def test_authorizations(server: ScriptedServer, auth: ScriptedServer, start: Sta
     denied.respond(403)
     client.wait_for("subscription_error", will_retry=0)
     assert [client.statistic(name) for name in ("authorizations", "authorization_failures")] == [1, 1]
+
+
+def test_authorizations_without_an_answer(server: ScriptedServer, auth: ScriptedServer, start: StartClient) -> None:
+    client = start(server, auth_endpoint=f"http://{auth.host}/auth", auth_timeout_ms=300)
+    client.do("connect")
+    server.accept().establish()
     client.do("subscribe", "private-b", 0)
-    silent = auth.accept()
-    silent.read_post()
-    until(client, "authorization_failures", lambda value: value == 2)
-    until(client, "authorizations", lambda value: value == 3)
+    auth.accept().read_post()
+    until(client, "authorization_failures", lambda value: value >= 1)
+    until(client, "authorizations", lambda value: value >= 2)
 
 
 def test_channels(server: ScriptedServer, start: StartClient) -> None:

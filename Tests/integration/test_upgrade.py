@@ -142,11 +142,15 @@ def test_silent_server_meets_the_deadline(server: ScriptedServer, connect: Start
     client = connect(server, connect_timeout_ms=300)
     connection = server.accept()
     if stage == "no handshake":
-        connection.upgrade()
-    assert client.wait_for_state("unavailable")["reason"] == "BIRD_ERR_TIMEOUT"
+        with contextlib.suppress(ConnectionError):  # on a busy machine it may be too late already
+            connection.upgrade()
+    assert client.wait_for("state", previous="connecting")["reason"] == "BIRD_ERR_TIMEOUT"
     connection.expect_end()
-    server.accept().establish()
-    client.wait_for_state("connected")
+    outcome = ""
+    while outcome != "connected":  # and here
+        with contextlib.suppress(ConnectionError):
+            server.accept().establish()
+        outcome = client.wait_for("state", previous="connecting")["current"]
 
 
 def test_nobody_listens(server: ScriptedServer, connect: StartClient) -> None:

@@ -10,6 +10,7 @@ To see that a case can fail, promise something else.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,6 +34,11 @@ BRISK_RUNS = 2
 # What may come on top of the promised times, on a machine that runs dozens of clients, or all tests at once: those
 # ask what is told and lost, not when.
 LAB_SLACK_S, QUICK_SLACK_S = 1.0, 30.0
+
+# Runs start processes on several threads, and pytest changes the environment meanwhile (PYTEST_CURRENT_TEST). The child
+# of a vfork reads it in the memory of this process while it changes: its exec may fail with EFAULT. One of a fork has
+# a copy.
+subprocess._USE_VFORK = False  # type: ignore[misc, attr-defined, unused-ignore]
 
 for variable in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):  # they are for this machine's programs
     os.environ.pop(variable, None)
@@ -86,9 +92,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("case", chosen(metafunc.config), ids=lambda case: case.name)
 
 
-def run(case: Case, directory: Path) -> Measured:
+def run(case: Case, directory: Path, slack_s: float) -> Measured:
     directory.mkdir()
-    trial = Trial(case, directory)
+    trial = Trial(case, directory, slack_s)
     with trial.stack:
         return case.run(trial) or trial.measure()
 
@@ -100,11 +106,14 @@ Runs = dict[str, list[Future[Measured]]]
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     """All runs of all chosen cases, which have begun."""
     cases = sorted(chosen(request.config), key=lambda case: -case.lasts_s)
+    slack = slack_s(request.config)
     directory = tmp_path_factory.mktemp("runs")
     with ThreadPoolExecutor(WAITING_RUNS) as waiting, ThreadPoolExecutor(BRISK_RUNS) as brisk:
         yield {
             case.name: [
-                (waiting if case.lasts_s > WAITING_S else brisk).submit(run, case, directory / f"{case.name}-{number}")
+                (waiting if case.lasts_s > WAITING_S else brisk).submit(
+                    run, case, directory / f"{case.name}-{number}", slack
+                )
                 for number in range(1 if is_quick(request.config) else case.runs)
             ]
             for case in cases

@@ -48,8 +48,9 @@ class LabClient(ScriptClient):
 class Trial:
     """What a case works with. `start` comes first; `fault` and `heal` note the time, the first of each counts."""
 
-    def __init__(self, case: Case, directory: Path) -> None:
+    def __init__(self, case: Case, directory: Path, slack_s: float) -> None:
         self.directory = directory
+        self._slack_s = slack_s  # what may come on top of promised times
         self.stack = ExitStack()
         self.note = ""  # for the table: what else is to be said
         self._case = case
@@ -147,7 +148,7 @@ class Trial:
         last = self.edge.sessions[-1]
         self.wait_until(lambda: self._events()[-1][0] == last.sent[-1][0], "last event")
         records = self.client.everything()
-        telling.check(records)
+        telling.check(records, self._slack_s)
         received = [number for number, _ in self._events()]
         assert received == sorted(set(received)), f"not in order, or twice: {received}"
         first = self._served_since(healed_at)[0]

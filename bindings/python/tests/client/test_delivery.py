@@ -58,11 +58,19 @@ def fail(fake: FakeLibrary) -> None:
     fake.deliver(batch)
 
 
-def delivering_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "bird-realtime"]
+Delivering = Callable[[], list[threading.Thread]]
 
 
-def test_the_dispatcher_thread(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
+@pytest.fixture
+def delivering() -> Delivering:
+    """The threads of the clients of this test that deliver; one of a test before it may be ending."""
+    others = set(threading.enumerate())
+    return lambda: [thread for thread in set(threading.enumerate()) - others if thread.name == "bird-realtime"]
+
+
+def test_the_dispatcher_thread(
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], delivering: Delivering
+) -> None:
     bird = make_bird()
     arrived = threading.Event()
     names: list[str] = []
@@ -78,7 +86,7 @@ def test_the_dispatcher_thread(fake: FakeLibrary, make_bird: Callable[..., BirdR
     bird.close()
     assert (fake.destroyed, fake.held_batches) == (["client", "queue"], 0)
     assert len(fake.released) == 2, "the channel and the member channel"
-    assert not delivering_threads()
+    eventually(lambda: not delivering())
 
 
 def test_close_is_idempotent_and_ends_everything(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
@@ -118,7 +126,9 @@ def test_close_delivers_what_is_left(fake: FakeLibrary, make_bird: Callable[...,
 
 
 @pytest.mark.parametrize("thread", [True, False])
-def test_close_in_a_handler(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], thread: bool) -> None:
+def test_close_in_a_handler(
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], delivering: Delivering, thread: bool
+) -> None:
     bird = make_bird(thread=thread)
     seen: list[int] = []
 
@@ -131,13 +141,13 @@ def test_close_in_a_handler(fake: FakeLibrary, make_bird: Callable[..., BirdReal
     send(fake, "orders", 4)
     bird.run_forever()
     assert seen == [1], "no handler is called once close() has returned"
-    for each in delivering_threads():
+    for each in delivering():
         each.join(GENEROUS_S)
     assert (fake.destroyed, fake.held_batches, fake.waiting_batches) == (["client", "queue"], 0, 0)
 
 
 def test_close_does_not_wait_for_a_handler_for_ever(
-    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], caplog: pytest.LogCaptureFixture
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], delivering: Delivering, caplog: pytest.LogCaptureFixture
 ) -> None:
     bird = make_bird()
     running, go_on = threading.Event(), threading.Event()
@@ -149,7 +159,7 @@ def test_close_does_not_wait_for_a_handler_for_ever(
     bird.subscribe("orders").bind("tick", slow)
     send(fake, "orders", 1)
     assert running.wait(GENEROUS_S)
-    (thread,) = delivering_threads()
+    (thread,) = delivering()
     bird.close(timeout=0.05)
     assert "A handler is still running" in caplog.text
     assert fake.destroyed == []
@@ -173,7 +183,7 @@ def has_free_turn(bird: BirdRealtime) -> bool:
 
 
 def test_run_forever_delivers_on_the_calling_thread(
-    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], elsewhere: ThreadPoolExecutor
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], delivering: Delivering, elsewhere: ThreadPoolExecutor
 ) -> None:
     bird = make_bird()
     seen: list[str] = []
@@ -193,7 +203,7 @@ def test_run_forever_delivers_on_the_calling_thread(
     bird.run_forever()
     future.result(GENEROUS_S)
     assert seen == ["MainThread"]
-    eventually(lambda: not delivering_threads())
+    eventually(lambda: not delivering())
 
 
 def test_the_thread_goes_on_after_run_forever(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
@@ -247,10 +257,10 @@ def test_nothing_ends_the_dispatcher_thread(fake: FakeLibrary, make_bird: Callab
 
 
 def test_a_queue_that_fails_ends_the_delivery(
-    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], caplog: pytest.LogCaptureFixture
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], delivering: Delivering, caplog: pytest.LogCaptureFixture
 ) -> None:
     bird = make_bird()
-    (thread,) = delivering_threads()
+    (thread,) = delivering()
     fake.statuses["bird_queue_drain"] = _abi.BIRD_ERR_HANDLE
     bird._native.wake()
     thread.join(GENEROUS_S)
@@ -510,11 +520,11 @@ def test_a_full_stream_pauses_the_delivery(
 
 
 @pytest.mark.parametrize("thread", [True, False])
-def test_a_forgotten_client(fake: FakeLibrary, thread: bool) -> None:
+def test_a_forgotten_client(fake: FakeLibrary, delivering: Delivering, thread: bool) -> None:
     bird = BirdRealtime("pk_forgotten", region="us1", thread=thread, on_handler_error=lambda error, event: None)
     bird.subscribe("orders").bind("tick", bird.connection.unbind)
     gone = weakref.ref(bird)
-    threads = delivering_threads()
+    threads = delivering()
     assert len(threads) == thread
     del bird
     with pytest.warns(ResourceWarning, match="unclosed BirdRealtime client of app pk_forgotten"):
@@ -526,7 +536,7 @@ def test_a_forgotten_client(fake: FakeLibrary, thread: bool) -> None:
     assert fake.destroyed == ["client", "queue"]
 
 
-def test_a_client_collected_by_its_own_thread(fake: FakeLibrary) -> None:
+def test_a_client_collected_by_its_own_thread(fake: FakeLibrary, delivering: Delivering) -> None:
     """The last reference may go while the dispatcher thread delivers."""
     bird = BirdRealtime("pk_forgotten", region="us1")
     running, go_on = threading.Event(), threading.Event()
@@ -537,7 +547,7 @@ def test_a_client_collected_by_its_own_thread(fake: FakeLibrary) -> None:
         gc.collect()
 
     bird.subscribe("orders").bind("tick", handler)
-    (thread,) = delivering_threads()
+    (thread,) = delivering()
     send(fake, "orders", 1)
     assert running.wait(GENEROUS_S)
     del bird, handler
@@ -554,13 +564,15 @@ def test_a_channel_keeps_its_client(fake: FakeLibrary) -> None:
     channel._client.close()
 
 
-def test_the_exit_hook_ends_clients_silently(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
+def test_the_exit_hook_ends_clients_silently(
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], delivering: Delivering
+) -> None:
     seen: list[Event] = []
     threaded, plain = make_bird(), make_bird(thread=False)
     plain.subscribe("orders").bind("tick", seen.append)
     send(fake, "orders", 1)
     delivery._end_all()
-    assert not delivering_threads()
+    eventually(lambda: not delivering())
     assert fake.destroyed == ["client", "queue"] * 2
     assert seen == []
     threaded.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from raw_client import RawClient
+from raw_client import TIMEOUT_S, RawClient
 
 from bird_realtime.testing import App, ConfigError, EdgeConfig, EdgeServer
 
@@ -62,11 +62,14 @@ def test_a_taken_port_is_an_error(edge: EdgeServer) -> None:
         EdgeServer(EdgeConfig(port=edge.port)).start()
 
 
-def test_no_thread_stays(start_edge: StartEdge) -> None:
-    before = threading.active_count()
+def test_no_thread_stays() -> None:
+    before = set(threading.enumerate())  # those of other tests, which may be ending
     with EdgeServer() as edge, RawClient.greeted(edge):
-        pass
-    assert threading.active_count() == before
+        started = set(threading.enumerate()) - before
+        assert started
+    for thread in started | (set(threading.enumerate()) - before):
+        thread.join(TIMEOUT_S)
+        assert not thread.is_alive(), thread
 
 
 @pytest.mark.parametrize(

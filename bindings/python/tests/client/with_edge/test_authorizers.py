@@ -186,4 +186,4 @@ def test_an_authorizer_that_is_late(edge: EdgeServer, connect: Connect, caplog: 
     eventually(lambda: failures, "the failure")
     failed.set()
     assert failures[0].will_retry
-    assert "was not accepted: The request has been answered" in caplog.text
+    eventually(lambda: "was not accepted: The request has been answered" in caplog.text, "the entry in the log")

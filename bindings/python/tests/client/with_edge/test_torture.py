@@ -169,7 +169,7 @@ class Torture:
 
 
 def test_random_calls_from_several_threads(edge: EdgeServer) -> None:
-    threads_before = threading.active_count()
+    before = set(threading.enumerate())  # those of other tests, which may be ending
     torture = Torture(edge)
     torture.clients = [torture.create(random.Random(f"{SEED} {i} first")) for i in range(CLIENTS)]  # noqa: S311
     threads = [threading.Thread(target=torture.torture, args=[number]) for number in range(THREADS)]
@@ -191,7 +191,7 @@ def test_random_calls_from_several_threads(edge: EdgeServer) -> None:
         torture.is_over.set()
         faulthandler.cancel_dump_traceback_later()
     handled = torture.handled
-    eventually(lambda: threading.active_count() == threads_before, "the threads of the clients to end")
+    eventually(lambda: not set(threading.enumerate()) - before, "the threads of the clients to end")
     assert not torture.failures, f"seed {SEED}: {torture.failures[0]!r}"
     assert torture.handled == handled, "nothing is delivered after close"
     print(  # noqa: T201 - the figures

@@ -79,6 +79,7 @@ def test_a_list_too_long_is_an_error_and_a_signin(watched: EdgeServer, connect: 
     errors = errors_of(bird)
     assert bird.signin(timeout=GENEROUS_S).member_id == "m_7"
     eventually(lambda: len(bird.member.watchlist.offline) == 100, "the list")
+    eventually(lambda: errors, "the error")
     assert [error.code for error in errors] == [4302]
     assert bird.connection.state == "connected"
 
@@ -101,6 +102,7 @@ def test_what_the_edge_ends(edge: EdgeServer, connect: Connect, sdk: Bird, ended
         sdk.realtime.members.disconnect(edge.app_id, "m_7")
     text = "Member connections terminated" if ended_by == "sdk" else "not authorized within timeout"
     eventually(lambda: ("failed", 4009, text) in states, "the end")
+    eventually(lambda: errors, "the error")
     assert bird.connection.state == "failed"
     assert isinstance(bird.connection.error, ConnectionFailed)
     assert [(error.code, error.message) for error in errors] == [(4009, text)]
