@@ -121,6 +121,7 @@ bird_status bird_version_check(int32_t header_number);
 #define BIRD_ERR_SERVER (-40)      /* the edge reported an error that names no channel (Bird protocol 16)            */
 #define BIRD_ERR_DECRYPTION (-41)  /* an event of an encrypted channel could not be opened                          */
 #define BIRD_ERR_GAVE_UP (-42)     /* as many reconnects as reconnect_attempts_max were in vain; connect begins anew */
+#define BIRD_ERR_IDENTITY (-43)    /* the edge accepted a signin without saying which member signed in               */
 
 /* The constant's name ("BIRD_ERR_NAME") and a sentence. Never NULL; unknown values give a text that says so. */
 const char *bird_status_name(bird_status status);
@@ -662,7 +663,8 @@ typedef struct bird_header {
 
 /* The answers. BIRD_ERR_ANSWERED: this one is the second or comes too late; BIRD_ERR_ARGUMENT: the request is of another kind, or an
    argument is not acceptable, and the request stays open. */
-/* Authorizes. auth is required; member_data belongs to presence channels and signin; shared_secret to encrypted channels. */
+/* Authorizes. auth is required; member_data belongs to presence channels and signin; shared_secret to encrypted channels. With dialect
+   pusher, member_data is what Pusher's server libraries call channel_data (presence channels) and user_data (signin). */
 bird_status bird_request_authorize(bird_request *request, const char *auth, const char *member_data,
                                    const char *shared_secret, bird_error **error);
 /* Has the authorization POST carry these headers (at most 64, else BIRD_ERR_SIZE) beside those of bird_options_set_auth_header(), which

@@ -4,7 +4,7 @@ public import Foundation
 public struct ChannelAuth: Sendable {
     /// The signature: app key, colon, HMAC-SHA256 in hexadecimal.
     public var auth: String
-    /// Presence channels: the member as JSON, exactly as it was signed.
+    /// Presence channels: the member as JSON, exactly as it was signed; what Pusher's server libraries call `channel_data`.
     public var memberData: String?
     /// Encrypted channels: the key of the channel; it stays here.
     public var sharedSecret: String?
@@ -20,7 +20,7 @@ public struct ChannelAuth: Sendable {
 public struct MemberAuth: Sendable {
     /// The signature: app key, colon, HMAC-SHA256 in hexadecimal.
     public var auth: String
-    /// The member as JSON, exactly as it was signed.
+    /// The member as JSON, exactly as it was signed; what Pusher's server libraries call `user_data`.
     public var memberData: String
 
     public init(auth: String, memberData: String) {

@@ -68,6 +68,8 @@ public struct RealtimeError: Error, Sendable, Hashable, CustomStringConvertible 
         public static let decryption = Kind(rawValue: BIRD_ERR_DECRYPTION)
         /// As many attempts as `reconnectAttemptsMax` allows have failed; `connect()` begins anew.
         public static let gaveUp = Kind(rawValue: BIRD_ERR_GAVE_UP)
+        /// The edge accepted a signin without saying which member signed in.
+        public static let identity = Kind(rawValue: BIRD_ERR_IDENTITY)
         /// The edge reported an error that belongs to no channel.
         public static let server = Kind(rawValue: BIRD_ERR_SERVER)
     }

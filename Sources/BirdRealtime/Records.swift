@@ -15,7 +15,8 @@ extension bird_record {
     var payload: JSONValue? {
         switch Int32(bitPattern: kind) {
         case BIRD_RECORD_SUBSCRIBED: detail?.load(as: bird_subscription.self).success(isPresence: isOnPresenceChannel)
-        case BIRD_RECORD_SUBSCRIPTION_ERROR: detail?.load(as: bird_subscription.self).failure
+        // What the edge said, as it came, or what the library found.
+        case BIRD_RECORD_SUBSCRIPTION_ERROR: data(data) ?? detail?.load(as: bird_subscription.self).failure
         case BIRD_RECORD_MEMBER_ADDED, BIRD_RECORD_MEMBER_REMOVED: member?.json
         default: data(data)
         }

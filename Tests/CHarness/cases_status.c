@@ -58,6 +58,7 @@ static const struct {
     STATUS(BIRD_ERR_SERVER),
     STATUS(BIRD_ERR_DECRYPTION),
     STATUS(BIRD_ERR_GAVE_UP),
+    STATUS(BIRD_ERR_IDENTITY),
 };
 enum { STATUS_COUNT = sizeof statuses / sizeof *statuses };
 

@@ -165,6 +165,7 @@ class Script:
             record="subscription_error",
             channel=event.channel.name,
             will_retry=int(event.will_retry),
+            data=event.text,
             **error_fields(event.error),
         )
 

@@ -55,6 +55,15 @@ def test_request_and_its_use(auth: ScriptedServer, client: ScriptClient, connect
     assert client.do("roster", "presence-lobby")["members"] == "m_7 8"
 
 
+def test_answer_with_a_byte_order_mark(auth: ScriptedServer, client: ScriptClient, connection: Connection) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    post.read_post()
+    post.respond(200, b"\xef\xbb\xbf" + GRANTED.encode())
+    connection.join("private-ledger", auth="key:signature")
+    client.wait_for("subscribed")
+
+
 @pytest.mark.c_only("completion records")
 @pytest.mark.parametrize(
     ("status", "body"),
@@ -134,7 +143,7 @@ def test_transient_failure_is_tried_again(
     assert auth.is_left_alone_for(0.2)
 
 
-@pytest.mark.c_only("libcurl reads it")
+@pytest.mark.c_only("the engine reads it")
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_retry_after_is_honoured(auth: ScriptedServer, client: ScriptClient, connection: Connection, form: str) -> None:
     client.do("subscribe", "private-ledger", 0)
@@ -150,7 +159,35 @@ def test_retry_after_is_honoured(auth: ScriptedServer, client: ScriptClient, con
     connection.join("private-ledger", auth="key:signature")
 
 
-@pytest.mark.c_only("libcurl reads it")
+@pytest.mark.c_only("the engine reads it")
+def test_retry_after_without_measure_is_a_minute(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    post.read_post()
+    post.respond(429, Retry_After="99999999999999999999")
+    assert auth.is_left_alone_for(0.5)  # the backoff of these tests ends after 0.1 s
+    assert connection.is_silent_for(0.1)
+
+
+@pytest.mark.c_only("the engine reads it")
+def test_interim_answers_of_an_authorizer_say_nothing(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection
+) -> None:
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    post.read_post()
+    post.send(b"HTTP/1.1 103 Early Hints\r\nRetry-After: 30\r\nContent-Encoding: gzip\r\n\r\n")
+    post.respond(503)
+    post = auth.accept()
+    post.read_post()
+    post.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+    post.respond(200, GRANTED)
+    connection.join("private-ledger", auth="key:signature")
+
+
+@pytest.mark.c_only("the engine reads it")
 @pytest.mark.parametrize("wish", ["Thu, 01 Jan 1970 00:00:01 GMT", "soon", "-7"])
 def test_retry_after_that_asks_for_nothing(
     auth: ScriptedServer, client: ScriptClient, connection: Connection, wish: str

@@ -47,6 +47,22 @@ def test_each_entry_stands_for_itself(client: ScriptClient, connection: Connecti
     assert client.statistic("frames_malformed") == 0
 
 
+@pytest.mark.parametrize("member_data", ["{}", '{"member_id":""}', "broken"])
+def test_a_success_without_a_member_is_an_error_of_its_own(
+    server: ScriptedServer, client: ScriptClient, connection: Connection, member_data: str
+) -> None:
+    client.do("signin", 1, 0)
+    question = client.wait_for("request", asks="member")["request"]
+    client.do("grant", question, "k:s", '{"member_id":"m_7"}')
+    connection.read_frame()
+    connection.send_text({"event": "bird:signin_success", "data": {"member_data": member_data}})
+    ended = client.wait_for("completion", tag=1)
+    assert (ended["status"], ended["field"], ended["retriable"]) == ("BIRD_ERR_IDENTITY", "member_id", 0)
+    assert client.do("state")["state"] == "connected"
+    assert client.do("member")["member_id"] == ""
+    assert not client.all("error")
+
+
 def test_a_watchlist_too_long_is_told_and_the_signin_succeeds(client: ScriptClient, connection: Connection) -> None:
     client.do("signin", 1, 0)
     question = client.wait_for("request", asks="member")["request"]

@@ -104,13 +104,81 @@ def test_presence(auth: ScriptedServer, client: ScriptClient, connection: Connec
     assert client.do("roster", "presence-lobby")["members"] == "m_7 9"
 
 
-def test_roster_without_ids(auth: ScriptedServer, client: ScriptClient, connection: Connection) -> None:
+@pytest.mark.parametrize("ids", [{}, {"ids": None}], ids=["absent", "null"])
+def test_roster_without_ids(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection, ids: dict[str, None]
+) -> None:
     client.do("subscribe", "presence-lobby", 0)
     answer_form(auth, b"socket_id=4242.1357&channel_name=presence-lobby", auth="pk_test:ab", channel_data=MEMBER)
     sent(connection)
-    succeed(connection, "presence-lobby", {"presence": {"hash": {"m_8": None, "m_7": None}, "count": 2}})
+    succeed(connection, "presence-lobby", {"presence": {**ids, "hash": {"m_8": None, "m_7": None}, "count": 2}})
     assert client.wait_for("subscribed")["member_count"] == 2
     assert client.do("roster", "presence-lobby")["members"] == "m_7 m_8"
+
+
+def test_answers_with_the_names_of_bird(auth: ScriptedServer, client: ScriptClient, connection: Connection) -> None:
+    client.do("subscribe", "presence-lobby", 0)
+    answer_form(auth, b"socket_id=4242.1357&channel_name=presence-lobby", auth="pk_test:ab", member_data=MEMBER)
+    assert connection.read_frame().json["data"]["channel_data"] == MEMBER
+    client.do("signin", 5, 0)
+    answer_form(auth, b"socket_id=4242.1357", auth="pk_test:cd", member_data=IDENTITY)
+    assert connection.read_frame().json["data"]["user_data"] == IDENTITY
+
+
+def test_unknown_keys_of_an_answer_are_named(
+    auth: ScriptedServer, client: ScriptClient, connection: Connection
+) -> None:
+    client.do("signin", 5, 0)
+    answer_form(auth, b"socket_id=4242.1357", auth="pk_test:cd", user_date=IDENTITY)
+    failed = client.wait_for("completion", tag=5)
+    assert failed["error"] == "BIRD_ERR_AUTH"
+    assert 'has no "user_data" string; unknown keys: "user_date"' in failed["message"]
+
+
+def test_count_as_a_string(client: ScriptClient, connection: Connection) -> None:
+    client.do("subscribe", "orders", 0)
+    sent(connection)
+    succeed(connection, "orders")
+    connection.send_text(event("pusher_internal:subscription_count", "orders", {"subscription_count": "5"}))
+    assert client.wait_for("connection_count")["data"] == '{"subscription_count":"5"}'
+
+
+# What soketi and Pusher send, and what a server may send that says nothing.
+@pytest.mark.parametrize(
+    ("name", "data", "says", "code"),
+    [
+        (
+            "pusher:subscription_error",
+            '{"type":"AuthError","error":"The connection is unauthorized.","status":401}',
+            ": AuthError: The connection is unauthorized.",
+            401,
+        ),
+        (
+            "pusher_internal:subscription_error",
+            '{"type":"LimitReached","error":"too many members","status":4004}',
+            ": LimitReached: too many members",
+            4004,
+        ),
+        ("pusher:subscription_error", '{"message":"no","code":4301}', ": no", 4301),
+        ("pusher_internal:subscription_error", "{}", ".", 0),
+    ],
+)
+@pytest.mark.parametrize("is_string", [True, False])
+def test_refusal_of_a_channel_is_kept_whole(
+    client: ScriptClient, connection: Connection, name: str, data: str, says: str, code: int, is_string: bool
+) -> None:
+    client.do("subscribe", "orders", 0)
+    sent(connection)
+    connection.send_text({"event": name, "channel": "orders", "data": data if is_string else json.loads(data)})
+    failed = client.wait_for("subscription_error")
+    assert (failed["error"], failed["will_retry"], failed["code"]) == ("BIRD_ERR_DENIED", 0, code)
+    assert failed["message"] == f"The edge refused the subscription of orders{says}"
+    assert json.loads(failed["data"]) == json.loads(data)
+    if is_string:
+        assert failed["data"] == data
+    # A handler that comes late gets the same.
+    client.do("bind", 1, "orders", "pusher:subscription_error")
+    assert client.wait_for("bound", binding=1)["data"] == failed["data"]
 
 
 def test_only_200_is_a_grant(auth: ScriptedServer, client: ScriptClient, connection: Connection) -> None:

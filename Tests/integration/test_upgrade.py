@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
+from email.utils import formatdate
 
 import pytest
 from conftest import StartClient
@@ -62,6 +64,59 @@ def test_http_refusal_is_named(server: ScriptedServer, connect: StartClient, sta
     assert client.wait_for_state("unavailable")["reason"] == "BIRD_ERR_UPGRADE"
     server.accept().establish()  # it goes on trying
     client.wait_for_state("connected")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_refused_upgrade_waits_as_long_as_the_server_asks(
+    server: ScriptedServer, connect: StartClient, status: int, form: str
+) -> None:
+    client = connect(server)
+    connection = server.accept()
+    connection.read_request()
+    before = time.monotonic()
+    # A date has whole seconds: 3 from now may be little more than 2.
+    connection.respond(status, Retry_After="2" if form == "seconds" else formatdate(time.time() + 3, usegmt=True))
+    assert int(client.wait_for("connecting_in")["delay_ms"]) >= 1900
+    server.accept().establish()
+    assert time.monotonic() - before >= 1.9
+    client.wait_for_state("connected")
+
+
+@pytest.mark.parametrize("wish", ["61", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_server_that_asks_for_too_much_is_left_alone_for_a_minute(
+    server: ScriptedServer, connect: StartClient, wish: str
+) -> None:
+    client = connect(server)
+    connection = server.accept()
+    connection.read_request()
+    connection.respond(503, Retry_After=wish)
+    assert 60_000 <= int(client.wait_for("connecting_in")["delay_ms"]) <= 60_100
+    client.do("retry_now")  # the program's own call does not wait
+    server.accept().establish()
+    client.wait_for_state("connected")
+
+
+def test_interim_answers_are_skipped(server: ScriptedServer, connect: StartClient) -> None:
+    client = connect(server)
+    connection = server.accept()
+    connection.read_request()
+    connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n"
+    connection.send_bytewise(early + connection.switching_protocols())
+    connection.send_text(handshake("4242.1357"))
+    assert client.wait_for_state("connected")["connection_id"] == "4242.1357"
+    assert not client.all("error")
+
+
+def test_endless_interim_answers_are_bounded(server: ScriptedServer, connect: StartClient) -> None:
+    client = connect(server)
+    connection = server.accept()
+    connection.read_request()
+    with contextlib.suppress(OSError):  # when it has had enough
+        for _ in range(1000):
+            connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert "16384 header bytes" in client.wait_for("error", error="BIRD_ERR_UPGRADE")["message"]
 
 
 def test_redirect_is_not_followed(server: ScriptedServer, auth: ScriptedServer, connect: StartClient) -> None:

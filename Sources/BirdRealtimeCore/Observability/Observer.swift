@@ -75,7 +75,7 @@ final class Observer {
             let name = Self.name(reference)
             log.write(.verbose, .channel, channel: name, "\(member.id) left \(name)")
         case .signedIn(let member, _): log.write(.info, .signin, "signed in as \(member.id)")
-        case .subscriptionFailed(_, let fault, _), .signinFailed(let fault): diary.note(fault)
+        case .subscriptionFailed(_, let fault, _, _), .signinFailed(let fault): diary.note(fault)
         case .decryptionFailed(_, let channel, _, let fault):
             log.write(.warn, .channel, status: fault.status, channel: channel, fault.message)
         case .watchlist(let name, let memberIDs):

@@ -60,20 +60,49 @@ enum Authorizer {
                 retryAfterMs: nil)
         }
         guard !answer.isTooLarge else { return unusable("is larger than \(HTTPAnswer.bodyBytesMax) bytes") }
-        guard let document = JSONDocument.parse(answer.body) else {
+        guard let document = JSONDocument.parse(withoutMark(answer.body)) else {
             let compression = answer.contentEncoding.map { "has the content-encoding \($0), which was not asked for" }
             return unusable(compression ?? "is not JSON")
         }
+        let keys = AnswerKeys(isSignin: question.channelName == nil, dialect)
         guard let auth = document["auth"]?.string, !auth.isEmpty else {
-            return unusable("has no \"auth\" string")
+            return unusable("has no \"auth\" string\(keys.unknown(in: document))")
         }
-        let key = question.channelName == nil ? dialect.identityKey : dialect.channelDataKey
-        let memberData = document[key]?.string
+        let memberData = keys.memberData.lazy.compactMap { document[$0]?.string }.first
         if question.channelName == nil, (memberData ?? "").isEmpty {
-            return unusable("has no \"\(key)\" string")
+            return unusable("has no \"\(keys.memberData[0])\" string\(keys.unknown(in: document))")
         }
         return .granted(
             auth: auth, memberData: memberData,
             sharedSecret: document["shared_secret"]?.string.flatMap(ChannelKey.init(base64:)))
+    }
+
+    /// Some frameworks begin each answer with a byte order mark; RFC 8259 section 8.1 lets parsers ignore it.
+    private static func withoutMark(_ body: [UInt8]) -> [UInt8] {
+        body.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(body.dropFirst(3)) : body
+    }
+}
+
+/// The keys of an authorizer's answer.
+private struct AnswerKeys {
+    private static let namedMax = 5
+    private static let nameCharactersMax = 40
+
+    /// The dialect's own first. Programs that go from one protocol to the other keep their answers.
+    let memberData: [String]
+
+    init(isSignin: Bool, _ dialect: Dialect) {
+        let own = isSignin ? dialect.identityKey : dialect.channelDataKey
+        memberData = own == Dialect.bird.channelDataKey ? [own] : [own, Dialect.bird.channelDataKey]
+    }
+
+    /// The keys that mean nothing here, for a message: one of them may be a misspelt one.
+    func unknown(in document: JSONNode) -> String {
+        let known = Set(memberData + ["auth", "shared_secret"])
+        let names = document.dictionary.keys.map(\.text).filter { !known.contains($0) }.sorted()
+        guard !names.isEmpty else { return "" }
+        let shown = names.prefix(Self.namedMax).map { "\"\($0.prefix(Self.nameCharactersMax))\"" }
+        let more = names.count > Self.namedMax ? " and others" : ""
+        return "; unknown keys: \(shown.joined(separator: ", "))\(more)"
     }
 }

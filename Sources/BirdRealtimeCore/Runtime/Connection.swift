@@ -327,7 +327,8 @@ final class Connection: EventSource {
                 carry.keep(UnsafeRawBufferPointer(bytes))
                 return
             case .refused(let fault):
-                end(.failed(fault))
+                let waitMs = upgrade.retryAfter?.waitMs(wallClockMs: System.wallClockMs())
+                end(waitMs.map { .refused(fault, retryAfterMs: $0) } ?? .failed(fault))
                 return
             case .accepted(let consumed):
                 rest = rest.dropFirst(consumed)

@@ -167,19 +167,20 @@ final class HTTPPost {
             .success(
                 HTTPAnswer(
                     status: Int32(clamping: status), body: transfer.body, isTooLarge: transfer.isTooLarge,
-                    retryAfterMs: transfer.retryAfterMs, location: transfer.location,
+                    retryAfterMs: transfer.retryAfter?.waitMs(wallClockMs: System.wallClockMs()),
+                    location: transfer.location,
                     contentEncoding: transfer.contentEncoding)))
     }
 }
 
 private final class PostTransfer: CurlTransfer {
-    private static let retryAfterSecondsMax: curl_off_t = 1_000_000
     /// Of what the server said and a message repeats.
     private static let wordsCharactersMax = 512
 
     var onFinished: ((CURLcode) -> Void)?
     var body: [UInt8] = []
     var isTooLarge = false
+    var retryAfter: RetryAfter?
     var location: String?
     var contentEncoding: String?
 
@@ -206,13 +207,6 @@ private final class PostTransfer: CurlTransfer {
 
     override func finished(_ code: CURLcode) { onFinished?(code) }
 
-    /// Retry-After, which may be a number of seconds or a date (RFC 9110 section 10.2.3); nil: none, or a moment that has passed.
-    var retryAfterMs: Int64? {
-        var seconds: curl_off_t = 0
-        _ = birdcurl_get_offset(handle, CURLINFO_RETRY_AFTER, &seconds)
-        return seconds > 0 ? Int64(min(seconds, Self.retryAfterSecondsMax)) * 1_000 : nil
-    }
-
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard body.count + bytes.count <= HTTPAnswer.bodyBytesMax else {
             isTooLarge = true
@@ -223,11 +217,17 @@ private final class PostTransfer: CurlTransfer {
     }
 
     private func takeHeader(_ line: String) {
+        if line.hasPrefix("HTTP/") {
+            // Another answer begins: what came before was a proxy's, or an interim one.
+            (retryAfter, location, contentEncoding) = (nil, nil, nil)
+            return
+        }
         guard let colon = line.firstIndex(of: ":") else { return }
         let isSpace: (Character) -> Bool = { $0.isWhitespace || $0.isNewline }
         var value = line[line.index(after: colon)...].drop(while: isSpace)
         while let last = value.last, isSpace(last) { value.removeLast() }
         switch line[..<colon].lowercased() {
+        case "retry-after": retryAfter = RetryAfter(value.utf8)
         case "location": location = Self.place(value)
         case "content-encoding": contentEncoding = String(value.prefix(Self.wordsCharactersMax))
         default: break

@@ -137,9 +137,9 @@ extension RecordContent {
                             is_resubscribe: isResubscribe ? 1 : 0, interrupted_ms: interruptedMs, will_retry: 0,
                             member_count: count, my_id: chunk.copyString(myID ?? "").pointer, error: nil))
                 }, detailStringBytes: myID?.utf8.count ?? 0)
-        case .subscriptionFailed(let reference, let fault, let willRetry):
+        case .subscriptionFailed(let reference, let fault, let data, let willRetry):
             return RecordContent(
-                kind: BIRD_RECORD_SUBSCRIPTION_ERROR, channel: reference, event: dialect.subscriptionError,
+                kind: BIRD_RECORD_SUBSCRIPTION_ERROR, channel: reference, event: dialect.subscriptionError, data: data,
                 detail: { chunk in
                     chunk.reserveDetail(
                         bird_subscription(

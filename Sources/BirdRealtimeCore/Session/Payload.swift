@@ -23,12 +23,18 @@ enum Payload {
             activityTimeoutMs: node?["activity_timeout"]?.numberText.flatMap(milliseconds(seconds:)))
     }
 
+    /// What servers say when they refuse: `code` and `message`, or `status` and `error` with the `type` of the error.
     static func error(_ data: InboundMessage.Data) -> EdgeError {
         let node = json(data)
+        let code = [node?["code"], node?["status"]].lazy.compactMap { $0?.numberText.flatMap { Int32($0) } }
+        let texts = [node?["type"], node?["error"], node?["message"]].compactMap { nonEmpty($0?.string) }
+        // One of them may repeat another.
+        let words = texts.enumerated().filter { !texts.prefix($0.offset).contains($0.element) }.map(\.element)
         return EdgeError(
-            code: node?["code"]?.numberText.flatMap { Int32($0) } ?? 0,
-            message: node?["message"]?.string ?? plainText(data, node))
+            code: code.first ?? 0, message: words.isEmpty ? plainText(data, node) : words.joined(separator: ": "))
     }
+
+    private static func nonEmpty(_ text: String?) -> String? { text?.isEmpty == false ? text : nil }
 
     /// Bird protocol 11.2: `member_data` is a string of JSON; an object is accepted too.
     static func identity(_ data: InboundMessage.Data, _ dialect: Dialect) -> Identity? {
@@ -60,13 +66,14 @@ enum Payload {
     }
 
     /// The roster of a success frame in the order of `ids`, each id once (Bird protocol 10); `count` says nothing new. Servers may
-    /// leave out `ids`, which says nothing new either.
+    /// leave out `ids`, or say null, which says nothing new either.
     static func members(_ data: InboundMessage.Data) -> [Member] {
         guard let presence = json(data)?["presence"] else { return [] }
         let infos = presence["hash"]?.dictionary ?? [:]
         var members: [Member] = []
         var seen: Set<ExactText> = []
-        let ids: [String?] = presence["ids"].map { $0.elements.map(memberID) } ?? infos.keys.map(\.text).sorted()
+        let named = presence["ids"].flatMap { $0.isNull ? nil : $0.elements.map(memberID) }
+        let ids: [String?] = named ?? infos.keys.map(\.text).sorted()
         for case let id? in ids {
             guard seen.insert(ExactText(id)).inserted else { continue }
             members.append(Member(id: id, info: infos[ExactText(id)]?.raw))
@@ -75,7 +82,7 @@ enum Payload {
     }
 
     static func hasConnectionCount(_ data: InboundMessage.Data, _ dialect: Dialect) -> Bool {
-        json(data)?[dialect.connectionCountKey]?.numberText.flatMap { UInt64($0) } != nil
+        json(data)?[dialect.connectionCountKey]?.stringOrNumberText.flatMap { UInt64($0) } != nil
     }
 
     /// The entries of a watchlist frame (Bird protocol 12), nil for one that is none. Ids that are neither strings nor numbers are left out.

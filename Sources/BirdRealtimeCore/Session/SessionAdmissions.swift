@@ -3,7 +3,6 @@ import CBirdRealtimeABI
 /// The way of every wish: authorizer, edge, and again after a while what failed for a while (Bird protocol 8.1, 9, 11 and 16).
 extension Session {
     private static var silentRetriesMax: Int { 3 }
-    private static var retryAfterMaxMs: Int64 { 60_000 }
     /// How long a success may still overtake an error that looks like the answer.
     private static var blameDelayMs: Int64 { 2_000 }
     private static var operationsMax: Int { 1024 }
@@ -223,14 +222,16 @@ extension Session {
         self[applicant].renew()
     }
 
-    /// Final until somebody asks anew or the connection changes.
-    mutating func deny(_ applicant: Applicant, _ fault: Fault, _ turn: inout Turn) {
+    /// Final until somebody asks anew or the connection changes. `data`: of the edge's message that says so.
+    mutating func deny(
+        _ applicant: Applicant, _ fault: Fault, data: InboundMessage.Data = .none, _ turn: inout Turn
+    ) {
         self[applicant].renew()
         forgetDoubtfulSuccess(applicant, &turn)
         turn.note(.setback(channel: channelName(of: applicant), fault, againInMs: nil))
         // A refresh that is refused leaves the identity as it was.
         enter(applicant == .signin && memberID != nil ? .admitted : .denied, applicant, &turn)
-        failed(applicant, fault, willRetry: false, &turn)
+        failed(applicant, fault, data, willRetry: false, &turn)
     }
 
     /// The program hears of it once, after `reportsAfter` silent retries.
@@ -241,7 +242,7 @@ extension Session {
         let failures = self[applicant].failures
         let delayMs =
             Backoff.jitterMs(configuration.backoffBaseMs, failures, configuration.backoffMaxMs, &turn.random)
-            + min(max(retryAfterMs ?? 0, 0), Self.retryAfterMaxMs)
+            + min(max(retryAfterMs ?? 0, 0), RetryAfter.waitMsMax)
         let due = turn.now + delayMs
         let isLate = patienceEnd(of: applicant).map { due >= $0 } ?? false
         let reportsNow = (isLate || failures >= silentRetries) && !self[applicant].isFailureReported
@@ -254,10 +255,13 @@ extension Session {
         }
     }
 
-    private mutating func failed(_ applicant: Applicant, _ fault: Fault, willRetry: Bool, _ turn: inout Turn) {
+    private mutating func failed(
+        _ applicant: Applicant, _ fault: Fault, _ data: InboundMessage.Data = .none, willRetry: Bool,
+        _ turn: inout Turn
+    ) {
         switch applicant {
         case .channel(let slot):
-            turn.emit(.subscriptionFailed(channels[slot].reference, fault, willRetry: willRetry))
+            turn.emit(.subscriptionFailed(channels[slot].reference, fault, data: data, willRetry: willRetry))
             completeOperations(of: applicant, fault, &turn)
         case .signin:
             if signin.admission.operations.isEmpty {

@@ -157,7 +157,7 @@ extension Session {
             .channel(slot),
             Fault(
                 BIRD_ERR_DENIED, .channel, "The edge refused \(title(of: .channel(slot)))\(detail)", code: error.code),
-            &turn)
+            data: data, &turn)
     }
 
     // MARK: - Presence

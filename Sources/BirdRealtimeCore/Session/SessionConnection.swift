@@ -126,6 +126,9 @@ extension Session {
         case .failed(let fault):
             report(fault, &turn)
             retry(after: fault, fault.status == BIRD_ERR_SIZE ? .atOnce : .policy, &turn)
+        case .refused(let fault, let retryAfterMs):
+            report(fault, &turn)
+            retry(after: fault, .policy, retryAfterMs: min(max(retryAfterMs, 0), RetryAfter.waitMsMax), &turn)
         }
     }
 
@@ -169,7 +172,9 @@ extension Session {
         turn.emit(.error(fault))
     }
 
-    private mutating func retry(after fault: Fault, _ band: Backoff.Band, _ turn: inout Turn) {
+    private mutating func retry(
+        after fault: Fault, _ band: Backoff.Band, retryAfterMs: Int64 = 0, _ turn: inout Turn
+    ) {
         let wasConnecting = state == .connecting
         if let transportOpenedAt {
             backoff.connectionEnded(afterMs: turn.now - transportOpenedAt)
@@ -178,7 +183,7 @@ extension Session {
             giveUp(after: fault, &turn)
             return
         }
-        let delayMs = planAttempt(after: fault, band, &turn)
+        let delayMs = planAttempt(after: fault, band, retryAfterMs: retryAfterMs, &turn)
         leave(
             to: .unavailable, reason: fault.status, fault.message, closeCode: fault.code, delayMs: delayMs,
             operations: nil, &turn)

@@ -47,7 +47,8 @@ extension Session {
     private mutating func tryNow(_ hint: NetworkHint, spreadMs: Int64, _ turn: inout Turn) {
         guard var plan = planned else { return }
         if case .asked = plan.permission { return }
-        var due = turn.now + Int64.random(in: 0...max(0, spreadMs), using: &turn.random)
+        // A server that asked to be left alone did not mean the network.
+        var due = max(plan.earliest, turn.now) + Int64.random(in: 0...max(0, spreadMs), using: &turn.random)
         if let last = network.lastTry { due = max(due, last + Self.hintsApartMs) }
         guard due < plan.due else { return }
         network.lastTry = due

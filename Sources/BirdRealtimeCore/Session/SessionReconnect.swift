@@ -17,6 +17,10 @@ struct PlannedAttempt: Sendable {
     var since: Instant
     /// What the delay came from; nil: the program's own word, or a hint about the network.
     var band: Backoff.Band?
+    /// Of the delay, what the server asked for. Only the program's own call does not wait for it.
+    var retryAfterMs: Int64
+
+    var earliest: Instant { since + retryAfterMs }
 }
 
 /// From the plan to the next attempt, which the program may put off or refuse (option may_reconnect), and the end of trying.
@@ -24,11 +28,14 @@ extension Session {
     private static var consentDelayMs: Int64 { 1_000 }
 
     /// What came before it ends now. Gives the delay.
-    mutating func planAttempt(after cause: Fault, _ band: Backoff.Band, _ turn: inout Turn) -> Int64 {
-        let delayMs = backoff.delayMs(band, &turn.random)
+    mutating func planAttempt(
+        after cause: Fault, _ band: Backoff.Band, retryAfterMs: Int64 = 0, _ turn: inout Turn
+    ) -> Int64 {
+        // On top of each other: many clients are refused at once, and must not come back at once.
+        let delayMs = retryAfterMs + backoff.delayMs(band, &turn.random)
         planned = PlannedAttempt(
             due: turn.now + delayMs, permission: configuration.asksBeforeReconnect ? .needed : .given, cause: cause,
-            since: turn.now, band: band)
+            since: turn.now, band: band, retryAfterMs: retryAfterMs)
         return delayMs
     }
 
@@ -44,7 +51,7 @@ extension Session {
     mutating func planAnew(_ turn: inout Turn) {
         guard var plan = planned, let band = plan.band else { return }
         if case .asked = plan.permission { return }
-        plan.due = max(plan.since + backoff.delayMs(band, &turn.random), turn.now)
+        plan.due = max(plan.earliest + backoff.delayMs(band, &turn.random), turn.now)
         planned = plan
         tellPlan("the options of reconnects were changed", delayMs: plan.due - turn.now, &turn)
     }

@@ -49,8 +49,10 @@ extension Session {
         guard signin.admission.unansweredFrames > 0 else { return }
         guard let identity = Payload.identity(data, dialect) else {
             deny(
-                .signin, Fault(BIRD_ERR_PROTOCOL, .signin, "Signin succeeded without a \(dialect.identityIDKey)."),
-                &turn)
+                .signin,
+                Fault(
+                    BIRD_ERR_IDENTITY, .signin, field: dialect.identityIDKey,
+                    "Signin succeeded without a \(dialect.identityIDKey)."), &turn)
             return
         }
         admitted(.signin, &turn)

@@ -113,6 +113,8 @@ package enum TransportEnd: Equatable, Sendable {
     case closed(code: UInt16, reason: String)
     /// The stream ended or failed without a close frame, or never opened.
     case failed(Fault)
+    /// An HTTP answer refused the upgrade and asked to be left alone for so long (Retry-After).
+    case refused(Fault, retryAfterMs: Int64)
 }
 
 /// One message of the edge that is not an application event for a subscribed channel. Strings are decoded; `data` is what
@@ -213,7 +215,8 @@ package enum SessionEvent: Equatable, Sendable {
     case subscribed(
         ChannelReference, data: InboundMessage.Data, members: [Member]?, myID: String?, isResubscribe: Bool,
         interruptedMs: Int64)
-    case subscriptionFailed(ChannelReference, Fault, willRetry: Bool)
+    /// `data`: as it came, if the edge said no on the channel.
+    case subscriptionFailed(ChannelReference, Fault, data: InboundMessage.Data, willRetry: Bool)
     case memberAdded(ChannelReference, Member)
     case memberRemoved(ChannelReference, Member)
     case connectionCount(ChannelReference, InboundMessage.Data)

@@ -13,8 +13,12 @@ package struct UpgradeResponse {
     package static let headerBytesMax = 16 * 1024
 
     private let acceptValue: String
+    /// Of interim answers, which say nothing about the final one.
+    private var skipped = 0
     /// Bytes in which no end of the headers was found.
     private var searched = 0
+    /// With `.refused`: what the server asks for before the next attempt.
+    package private(set) var retryAfter: RetryAfter?
 
     /// `key`: that of the request.
     package init(key: String) {
@@ -23,25 +27,32 @@ package struct UpgradeResponse {
 
     /// `bytes`: everything that has come since the request was sent.
     package mutating func parse(_ bytes: UnsafeRawBufferPointer) -> Step {
-        // Something that is not HTTP may never send an empty line.
-        let begin = "HTTP/1.".utf8
-        guard zip(bytes, begin).allSatisfy({ $0 == $1 }) else {
-            return .refused(Self.fault("The server does not speak HTTP, so it is no WebSocket server"))
-        }
-        let limit = min(bytes.count, Self.headerBytesMax)
-        guard let end = Self.endOfHeaders(bytes, from: max(0, searched - 3), to: limit) else {
-            searched = limit
-            guard bytes.count < Self.headerBytesMax else {
-                return .refused(
-                    Self.fault("The answer to the upgrade has more than \(Self.headerBytesMax) header bytes"))
+        // Each turn but the last skips an interim answer, of at least one byte.
+        while true {
+            // Something that is not HTTP may never send an empty line.
+            let begin = "HTTP/1.".utf8
+            guard zip(bytes.dropFirst(skipped), begin).allSatisfy({ $0 == $1 }) else {
+                return .refused(Self.fault("The server does not speak HTTP, so it is no WebSocket server"))
             }
-            return .incomplete
-        }
-        do throws(Fault) {
-            try check(bytes[..<(end - 4)])
-            return .accepted(consumed: end)
-        } catch {
-            return .refused(error)
+            let limit = min(bytes.count, Self.headerBytesMax)
+            guard let end = Self.endOfHeaders(bytes, from: max(skipped, searched - 3), to: limit) else {
+                searched = limit
+                guard bytes.count < Self.headerBytesMax else {
+                    return .refused(
+                        Self.fault("The answer to the upgrade has more than \(Self.headerBytesMax) header bytes"))
+                }
+                return .incomplete
+            }
+            do throws(Fault) {
+                guard try check(bytes[skipped..<(end - 4)]) else {
+                    skipped = end
+                    searched = end
+                    continue
+                }
+                return .accepted(consumed: end)
+            } catch {
+                return .refused(error)
+            }
         }
     }
 
@@ -57,15 +68,18 @@ package struct UpgradeResponse {
         return nil
     }
 
-    /// `block`: status line and headers without the last line end.
-    private func check(_ block: Slice<UnsafeRawBufferPointer>) throws(Fault) {
+    /// `block`: status line and headers without the last line end. False: an interim answer (RFC 9110 section 15.2), and another one
+    /// follows. 101 is the final answer to an upgrade.
+    private mutating func check(_ block: Slice<UnsafeRawBufferPointer>) throws(Fault) -> Bool {
         var lines = try Self.lines(block).makeIterator()
         let status = try Self.status(lines.next() ?? "")
         var fields = Fields()
         while let line = lines.next() {
             try fields.add(line)
         }
+        if (100...199).contains(status), status != 101 { return false }
         guard status == 101 else {
+            retryAfter = fields.retryAfter
             let target = fields.location.map { " with Location \($0), which is not followed" } ?? ""
             throw Self.fault("The server answered the upgrade with HTTP status \(status)\(target)", status: status)
         }
@@ -84,6 +98,7 @@ package struct UpgradeResponse {
         guard !fields.hasSubprotocol else {
             throw Self.fault("The server selected a WebSocket subprotocol that was not offered", status: status)
         }
+        return true
     }
 
     /// Lines end with CR LF; neither stands anywhere else, nor does NUL.
@@ -129,6 +144,7 @@ private struct Fields {
     var hasSubprotocol = false
     /// For messages: shortened, printable.
     var location: String?
+    var retryAfter: RetryAfter?
 
     private static let locationCharactersMax = 200
 
@@ -144,6 +160,7 @@ private struct Fields {
         switch Self.lowercased(bytes[..<colon]) {
         case "upgrade": upgrade += Self.tokens(value)
         case "connection": connection += Self.tokens(value)
+        case "retry-after": retryAfter = RetryAfter(value)
         case "sec-websocket-accept": accept.append(String(decoding: value, as: UTF8.self))
         case "sec-websocket-extensions": hasExtensions = hasExtensions || !value.isEmpty
         case "sec-websocket-protocol": hasSubprotocol = hasSubprotocol || !value.isEmpty

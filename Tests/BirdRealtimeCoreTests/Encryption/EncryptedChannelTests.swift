@@ -64,7 +64,7 @@ private let failed = "decryption failed 1 e \(BIRD_ERR_DECRYPTION)"
             driver.take() == [
                 "channel 1 failed", "subscription failed 1 \(BIRD_ERR_AUTH)", "completed 2 \(BIRD_ERR_AUTH)",
             ])
-        guard case .subscriptionFailed(_, let fault, false)? = driver.events.dropLast().last else {
+        guard case .subscriptionFailed(_, let fault, _, false)? = driver.events.dropLast().last else {
             Issue.record("no failure")
             return
         }

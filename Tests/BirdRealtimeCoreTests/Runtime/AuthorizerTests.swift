@@ -60,6 +60,15 @@ import Testing
         #expect(
             answer(200, #"{"auth":"k:s","user_data":"{}"}"#, Self.signin, dialect: .pusher)
                 == .granted(auth: "k:s", memberData: "{}", sharedSecret: nil))
+        #expect(
+            answer(200, #"{"auth":"k:s","member_data":"{}"}"#, dialect: .pusher)
+                == .granted(auth: "k:s", memberData: "{}", sharedSecret: nil), "ours is taken as well")
+        #expect(
+            answer(200, #"{"auth":"k:s","member_data":"{}"}"#, Self.signin, dialect: .pusher)
+                == .granted(auth: "k:s", memberData: "{}", sharedSecret: nil))
+        #expect(
+            answer(200, #"{"auth":"k:s","channel_data":"{}"}"#)
+                == .granted(auth: "k:s", memberData: nil, sharedSecret: nil), "Bird has one key")
         let fault = try fault(answer(201, #"{"auth":"k:s"}"#, dialect: .pusher))
         #expect(fault.status == BIRD_ERR_AUTH && fault.httpStatus == 201 && !fault.isRetriable)
     }
@@ -87,6 +96,25 @@ import Testing
         #expect(fault.status == BIRD_ERR_AUTH)
         #expect(!fault.isRetriable)
         #expect(fault.endpoint == "https://auth.example.test/bird")
+    }
+
+    @Test("P6: keys that are unknown are named when something is missing")
+    func namesUnknownKeys() throws {
+        let keys = try fault(answer(200, #"{"auht":"k:s","member_data":"{}","\u0061":1}"#)).message
+        #expect(keys.contains(#"has no "auth" string; unknown keys: "a", "auht"."#), "\(keys)")
+        let signin = try fault(answer(200, #"{"auth":"k:s","user_date":"{}"}"#, Self.signin, dialect: .pusher)).message
+        #expect(signin.contains(#"has no "user_data" string; unknown keys: "user_date"."#), "\(signin)")
+        let many = "{" + (1...9).map { "\"\(String(repeating: "x", count: 99))\($0)\":1" }.joined(separator: ",") + "}"
+        #expect(try fault(answer(200, many)).message.hasSuffix(" and others."))
+        #expect(try fault(answer(200, many)).message.utf8.count < 400)
+        #expect(!(try fault(answer(200, "{}")).message.contains("unknown keys")))
+    }
+
+    @Test("S12: an answer may begin with a byte order mark")
+    func byteOrderMark() throws {
+        #expect(answer(200, "\u{FEFF}{\"auth\":\"k:s\"}") == .granted(auth: "k:s", memberData: nil, sharedSecret: nil))
+        _ = try fault(answer(200, "\u{FEFF}"))
+        _ = try fault(answer(200, "\u{FEFF}\u{FEFF}{\"auth\":\"k:s\"}"))
     }
 
     @Test func signinNeedsMemberData() throws {

@@ -25,7 +25,7 @@ import Testing
             driver.take() == [
                 "channel 1 failed", "subscription failed 1 \(BIRD_ERR_DENIED)", "completed 5 \(BIRD_ERR_DENIED)",
             ])
-        guard case .subscriptionFailed(_, let fault, false)? = driver.events.dropLast().last else {
+        guard case .subscriptionFailed(_, let fault, _, false)? = driver.events.dropLast().last else {
             Issue.record("no denial")
             return
         }
@@ -130,7 +130,7 @@ import Testing
         driver.advance(1_500)
         driver.edgeError("second", code: 2)
         driver.advance(500)
-        guard case .subscriptionFailed(_, let fault, false)? = driver.events.last else {
+        guard case .subscriptionFailed(_, let fault, _, false)? = driver.events.last else {
             Issue.record("no denial")
             return
         }

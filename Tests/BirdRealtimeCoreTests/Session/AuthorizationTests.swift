@@ -155,7 +155,7 @@ import Testing
             driver.take() == [
                 "channel 1 failed", "subscription failed 1 \(BIRD_ERR_DENIED)", "completed 4 \(BIRD_ERR_DENIED)",
             ])
-        guard case .subscriptionFailed(_, let fault, _)? = driver.events.dropLast().last else {
+        guard case .subscriptionFailed(_, let fault, _, _)? = driver.events.dropLast().last else {
             Issue.record("no failure")
             return
         }
@@ -216,7 +216,7 @@ import Testing
                 driver.take() == [
                     "channel 1 failed", "subscription failed 1 \(BIRD_ERR_AUTH)", "completed 2 \(BIRD_ERR_AUTH)",
                 ])
-            guard case .subscriptionFailed(_, let fault, false)? = driver.events.dropLast().last else {
+            guard case .subscriptionFailed(_, let fault, _, false)? = driver.events.dropLast().last else {
                 Issue.record("no failure")
                 continue
             }

@@ -32,7 +32,9 @@ import Testing
             (#"{"presence":{"ids":["a","a","b","a"],"hash":{},"count":4}}"#, "a b"),
             (#"{"presence":{"ids":[12345678901234567890],"hash":{}}}"#, "12345678901234567890"),
             (#"{"presence":{"ids":["\u006d_7"],"hash":{"m_\u0037":"x"}}}"#, #"m_7="x""#),
-            (#"{"presence":{"hash":{"b":2,"a":1},"count":2}}"#, "a=1 b=2"), (#"{"presence":{"ids":"a"}}"#, ""),
+            (#"{"presence":{"hash":{"b":2,"a":1},"count":2}}"#, "a=1 b=2"),
+            (#"{"presence":{"ids":null,"hash":{"b":2,"a":1}}}"#, "a=1 b=2"),
+            (#"{"presence":{"ids":[],"hash":{"b":2}}}"#, ""), (#"{"presence":{"ids":"a"}}"#, ""),
             (#"{"presence":{}}"#, ""), ("{}", ""), ("broken", ""),
         ])
     func rosters(success: String, expected: String) {

@@ -232,6 +232,8 @@ struct SessionDriver: ~Copyable {
         case .written(let id, let awaited): "transport \(id.number) wrote \(awaited)"
         case .transportEnded(let id, .closed(let code, let reason)): "transport \(id.number) closed \(code) \(reason)"
         case .transportEnded(let id, .failed(let fault)): "transport \(id.number) failed \(fault.message)"
+        case .transportEnded(let id, .refused(let fault, let retryAfterMs)):
+            "transport \(id.number) refused \(fault.message) retry after \(retryAfterMs)"
         case .message(let id, let message):
             "message on \(id.number): \(message.event) \(message.channel ?? "") \(text(message.data).debugDescription)"
         }
@@ -268,7 +270,7 @@ struct SessionDriver: ~Copyable {
             "subscribed \(channel.bits)"
                 + (members.map { " [" + $0.map(line).joined(separator: " ") + "] me \(myID ?? "none")" } ?? "")
                 + (isResubscribe ? " again after \(interruptedMs)" : "")
-        case .subscriptionFailed(let channel, let fault, let willRetry):
+        case .subscriptionFailed(let channel, let fault, _, let willRetry):
             "subscription failed \(channel.bits) \(fault.status)\(willRetry ? " will retry" : "")"
         case .memberAdded(let channel, let member): "added \(channel.bits) \(line(member))"
         case .memberRemoved(let channel, let member): "removed \(channel.bits) \(line(member))"

@@ -477,7 +477,8 @@ import Testing
         _ = driver.take()
         driver.edge("bird:signin_success", data: data)
         #expect(driver.session.memberID == id)
-        #expect(driver.take("completed") == ["completed 1 \(id == nil ? BIRD_ERR_PROTOCOL : BIRD_OK)"])
+        #expect(driver.take("completed") == ["completed 1 \(id == nil ? BIRD_ERR_IDENTITY : BIRD_OK)"])
+        #expect(driver.session.state == .connected)
     }
 
     @Test func aSuccessThatNobodyAskedForIsIgnored() {

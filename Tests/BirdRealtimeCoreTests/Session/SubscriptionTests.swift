@@ -484,6 +484,34 @@ import Testing
         }
     }
 
+    /// Bird's own shape, those of protocol-7 servers, and what is in none of them.
+    @Test(
+        "S7: all that a refusal says is kept, and its data reach the program as they came",
+        arguments: [
+            (#"{"code":4310,"message":"full"}"#, "full", 4310),
+            (#"{"type":"AuthError","error":"not allowed","status":401}"#, "AuthError: not allowed", 401),
+            (#"{"type":"LimitReached","error":"too many","status":4004}"#, "LimitReached: too many", 4004),
+            (#"{"error":"no","message":"no","code":1,"status":2}"#, "no", 1),
+            (#"{"type":"AuthError"}"#, "AuthError", 0),
+            (#"{"error":"","message":"why","status":null}"#, "why", 0), (#""no""#, "no", 0), ("no", "no", 0),
+            ("{}", nil, 0), (#"{"error":{"x":1},"status":1.5}"#, nil, 0), ("", nil, 0),
+        ] as [(String, String?, Int32)])
+    func refusalsAreKeptWhole(data: String, text: String?, code: Int32) {
+        for event in ["bird_internal:subscription_error", "bird:subscription_error"] {
+            var driver = SessionDriver()
+            driver.connect()
+            driver.subscribe("orders", 1)
+            driver.edge(event, "orders", data: data)
+            let detail = text.map { ": \($0)" } ?? "."
+            let fault = Fault(
+                BIRD_ERR_DENIED, .channel, "The edge refused the subscription of orders\(detail)", code: code)
+            #expect(
+                driver.events.last
+                    == .subscriptionFailed(
+                        ChannelReference(bits: 1), fault, data: .string(Array(data.utf8)), willRetry: false))
+        }
+    }
+
     @Test("PRE-10: internal names never reach the program, other lifecycle names do")
     func lifecycleNames() {
         var driver = SessionDriver()

@@ -170,8 +170,8 @@ import Testing
     @Test(
         "FEA-06: a count that is none is ignored",
         arguments: [
-            nil, "{}", "5", "null", #"{"connection_count":"5"}"#, #"{"connection_count":-1}"#,
-            #"{"connection_count":1.5}"#, #"{"subscription_count":5}"#,
+            nil, "{}", "5", "null", #"{"connection_count":"5x"}"#, #"{"connection_count":""}"#,
+            #"{"connection_count":-1}"#, #"{"connection_count":1.5}"#, #"{"subscription_count":5}"#,
         ] as [String?])
     func malformedCounts(data: String?) {
         var driver = SessionDriver()
@@ -191,8 +191,10 @@ import Testing
             if number > 0 { driver.grant(memberData: #"{"member_id":"m_7"}"#) }
             driver.confirm(name)
             _ = driver.take()
-            driver.edge("bird_internal:connection_count", name, data: #"{"connection_count":2}"#)
-            #expect(driver.take() == [#"count \#(number + 1) {"connection_count":2}"#])
+            for data in [#"{"connection_count":2}"#, #"{"connection_count":"2"}"#] {
+                driver.edge("bird_internal:connection_count", name, data: data)
+                #expect(driver.take() == ["count \(number + 1) \(data)"])
+            }
         }
         driver.edge("bird_internal:connection_count", "#server-to-user-m_7", data: #"{"connection_count":2}"#)
         #expect(driver.take() == [])

@@ -155,6 +155,49 @@ import Testing
         #expect(fault?.httpStatus == status && fault?.message.contains("\(status)") == true)
     }
 
+    /// RFC 9110 section 15.2.
+    @Test(arguments: [
+        ["HTTP/1.1 100 Continue"], ["HTTP/1.1 103 Early Hints", "Link: </x>; rel=preload", "Upgrade: h2c"],
+        ["HTTP/1.1 102", "", "HTTP/1.1 100 Continue", "Retry-After: 9", "", "HTTP/1.0 199 x", "Connection: close"],
+    ])
+    func interimAnswersAreSkipped(_ interim: [String]) {
+        let bytes = Array(((interim + [""] + Self.good).joined(separator: "\r\n") + "\r\n\r\n").utf8)
+        #expect(parse(bytes) == .accepted(consumed: bytes.count))
+        #expect(parse(bytes + [0x81, 0x00]) == .accepted(consumed: bytes.count))
+        var response = UpgradeResponse(key: "dGhlIHNhbXBsZSBub25jZQ==")
+        for end in 0..<bytes.count {
+            #expect(parse(Array(bytes[..<end])) == .incomplete)
+            #expect(bytes[..<end].withUnsafeBytes { response.parse($0) } == .incomplete)
+        }
+        #expect(bytes.withUnsafeBytes { response.parse($0) } == .accepted(consumed: bytes.count))
+        #expect(fault(parse(lines: interim + ["", "HTTP/1.1 403 No"]))?.httpStatus == 403)
+    }
+
+    @Test func interimAnswersKeepTheRules() {
+        #expect(fault(parse(lines: ["HTTP/1.1 100 Continue", " folded", ""] + Self.good)) != nil)
+        #expect(
+            fault(parse(lines: ["HTTP/1.1 100 Continue", "", "SSH-2.0-OpenSSH_9.2"]))?.message.contains("HTTP") == true)
+        let first = fault(parse(lines: ["HTTP/1.1 101 Switching Protocols", ""] + Self.good))
+        #expect(first?.httpStatus == 101, "the first 101 is the answer")
+        let endless = Array(String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: 1_000).utf8)
+        #expect(fault(parse(endless))?.message.contains("16384") == true)
+    }
+
+    @Test func retryAfterOfARefusal() {
+        func retryAfter(_ lines: [String]) -> RetryAfter? {
+            var response = UpgradeResponse(key: "dGhlIHNhbXBsZSBub25jZQ==")
+            let bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+            _ = bytes.withUnsafeBytes { response.parse($0) }
+            return response.retryAfter
+        }
+        #expect(retryAfter(["HTTP/1.1 503 Busy", "retry-after:  7 "]) == .seconds(7))
+        #expect(
+            retryAfter(["HTTP/1.1 429 Busy", "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT"]) == .moment(784_111_777))
+        #expect(retryAfter(["HTTP/1.1 503 Busy", "Retry-After: soon"]) == nil)
+        #expect(retryAfter(["HTTP/1.1 503 Busy"]) == nil)
+        #expect(retryAfter(["HTTP/1.1 103 Early Hints", "Retry-After: 7", "", "HTTP/1.1 503 Busy"]) == nil)
+    }
+
     @Test func redirectNamesItsLocation() {
         let fault = fault(parse(lines: ["HTTP/1.1 302 Found", "Location: https://other.example/\u{7}x"]))
         #expect(fault?.httpStatus == 302 && fault?.message.contains("https://other.example/x") == true)

@@ -68,7 +68,7 @@ extension SimulatedClient {
         case .channelEvent(let reference, let event, let data): try delivered(event, on: reference, data)
         case .connectionCount(let reference, _):
             try require(told.live.contains(reference), "a count comes before the success")
-        case .subscriptionFailed(let reference, let fault, let willRetry):
+        case .subscriptionFailed(let reference, let fault, _, let willRetry):
             try failed(reference, fault, willRetry: willRetry)
         case .completed(let operation, _, _, _):
             world.figures.operations += 1

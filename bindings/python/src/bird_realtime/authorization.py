@@ -23,7 +23,10 @@ HeaderProvider = Callable[[str], _Answer]
 MayReconnect = Callable[[int, BirdRealtimeError], Union[_Decision, Awaitable[_Decision]]]
 Report = Callable[[Exception, object], None]
 
-_FIELDS = ("auth", "member_data", "shared_secret")
+#: what a dialect calls the data that the backend signed, for a channel and for a signin; ours are taken in each
+_OWN_KEYS = {"pusher": ("channel_data", "user_data")}
+_MEMBER_DATA = "member_data"
+_PRESENCE = "presence-"
 
 
 class Hooks(NamedTuple):
@@ -46,10 +49,11 @@ class Hooks(NamedTuple):
 class Requests:
     """Runs a hook for each request and answers it, whatever the function does: a request is never left open."""
 
-    def __init__(self, native: Native, hooks: Hooks, report: Report) -> None:
+    def __init__(self, native: Native, hooks: Hooks, report: Report, dialect: str = "bird") -> None:
         self._native = native
         self._hooks = hooks
         self._report = report
+        self._channel_data, self._identity = _OWN_KEYS.get(dialect, (_MEMBER_DATA, _MEMBER_DATA))
 
     def answer(self, question: _abi.QuestionDetail) -> None:
         request: int = question.request
@@ -88,10 +92,14 @@ class Requests:
         within_s = question.deadline_ms / 1000
         if kind == _abi.BIRD_REQUEST_AUTHORIZE_CHANNEL and hooks.authorizer is not None:
             result = _finish(hooks.authorizer(channel_name, connection_id), within_s)
-            _check_authorization(result, "authorizer")
+            key = self._channel_data
+            member_data = _check_authorization(result, "authorizer", key, is_needed=False)
+            unknown = _unknown(result, key)
+            if member_data is None and unknown and channel_name.startswith(_PRESENCE):
+                raise _unusable("authorizer", f"no {key!r} string{unknown}")
         elif kind == _abi.BIRD_REQUEST_AUTHORIZE_MEMBER and hooks.member_authorizer is not None:
             result = _finish(hooks.member_authorizer(connection_id), within_s)
-            _check_authorization(result, "member_authorizer")
+            member_data = _check_authorization(result, "member_authorizer", self._identity, is_needed=True)
         elif kind == _abi.BIRD_REQUEST_HEADERS and hooks.header_provider is not None:
             result = _finish(hooks.header_provider((question.endpoint or b"").decode()), within_s)
             if not isinstance(result, Mapping):
@@ -105,9 +113,7 @@ class Requests:
             return partial(native.proceed, request, _delay_ms(decision))
         else:
             raise AuthorizationError(f"this client cannot answer requests of kind {kind}")
-        return partial(
-            native.authorize, request, result["auth"], result.get("member_data"), result.get("shared_secret")
-        )
+        return partial(native.authorize, request, result["auth"], member_data, result.get("shared_secret"))
 
 
 def _finish(result: Any, within_s: float) -> Any:
@@ -125,17 +131,34 @@ def _unusable(hook: str, problem: str) -> AuthorizationError:
     return AuthorizationError(f"the {hook} returned {problem}")
 
 
-def _check_authorization(result: object, hook: str) -> None:
+def _check_authorization(result: object, hook: str, key: str, *, is_needed: bool) -> str | None:
+    """The data that the backend signed, under the dialect's own key or under ours."""
     if not isinstance(result, Mapping):
         raise _unusable(hook, f"{type(result).__name__}; it must return a dict with 'auth'")
     if not result.get("auth"):
-        raise _unusable(hook, "no 'auth' string")
-    for field in _FIELDS:
+        raise _unusable(hook, f"no 'auth' string{_unknown(result, key)}")
+    for field in _known(key):
         value = result.get(field)
         if value is not None and not isinstance(value, str):
             raise _unusable(
                 hook, f"{type(value).__name__} as '{field}'; it must be the str that the backend gave, unchanged"
             )
+    member_data: str | None = result.get(key)
+    if member_data is None:
+        member_data = result.get(_MEMBER_DATA)
+    if is_needed and not member_data:
+        raise _unusable(hook, f"no {key!r} string{_unknown(result, key)}")
+    return member_data
+
+
+def _known(key: str) -> tuple[str, ...]:
+    return ("auth", key, _MEMBER_DATA, "shared_secret")
+
+
+def _unknown(result: Mapping[str, Any], key: str) -> str:
+    """The keys that mean nothing here, for a message: one of them may be a misspelt one."""
+    names = sorted(str(name) for name in result if name not in _known(key))
+    return f"; unknown keys: {', '.join(map(repr, names))}" if names else ""
 
 
 def _delay_ms(decision: object) -> int:

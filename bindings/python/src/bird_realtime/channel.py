@@ -242,7 +242,7 @@ class MemberChannel(Channel):
 
 
 def roster(payload: Any) -> Iterable[tuple[str, Any]]:
-    """(id, info) of each member in a success payload. Ids may be numbers, or be left out where the
+    """(id, info) of each member in a success payload. Ids may be numbers, or absent or null where the
     infos have them; an id without info has None."""
     presence = payload.get("presence") if isinstance(payload, dict) else None
     if not isinstance(presence, dict):
@@ -250,7 +250,7 @@ def roster(payload: Any) -> Iterable[tuple[str, Any]]:
     ids, infos = presence.get("ids"), presence.get("hash")
     if not isinstance(infos, dict):
         infos = {}
-    if "ids" not in presence:
+    if ids is None:
         ids = sorted(infos)
     for member_id in ids if isinstance(ids, list) else ():
         if isinstance(member_id, (str, int, float)) and not isinstance(member_id, bool):

@@ -85,7 +85,7 @@ class BirdRealtime(GloballyBindable):
         self.connection = Connection(
             self._lock, self._check_process, self._state, lambda: self._text("bird_client_connection_id")
         )
-        requests = Requests(self._native, hooks, errors.report)
+        requests = Requests(self._native, hooks, errors.report, str(values.get("dialect", "bird")))
         self._router = Router(self.connection, requests, errors, self._native.failure)
         for event in TOLD_EVENTS:
             self._own_name(event)
@@ -422,7 +422,9 @@ class BirdRealtime(GloballyBindable):
         channel.error = error
 
         def tell() -> None:
-            self._router.emit_status(channel, SubscriptionFailed(channel, error, will_retry=False))
+            self._router.emit_status(
+                channel, SubscriptionFailed(channel, b"", _abi.BIRD_DATA_NONE, error, will_retry=False)
+            )
             self._router.emit_connection("error", error)
 
         self._delivery.post(tell)

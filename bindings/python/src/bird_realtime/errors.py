@@ -131,6 +131,12 @@ class GaveUp(ConnectionFailed):
     default_status = _abi.BIRD_ERR_GAVE_UP
 
 
+class IdentityMissing(BirdRealtimeError):
+    """The edge accepted a signin without saying which member signed in. The connection stays."""
+
+    default_status = _abi.BIRD_ERR_IDENTITY
+
+
 class EdgeError(BirdRealtimeError):
     """An error frame of the edge that names no channel."""
 
@@ -172,6 +178,7 @@ _CLASSES: dict[int, type[BirdRealtimeError]] = {
     _abi.BIRD_ERR_SERVER: EdgeError,
     _abi.BIRD_ERR_DECRYPTION: DecryptionError,
     _abi.BIRD_ERR_GAVE_UP: GaveUp,
+    _abi.BIRD_ERR_IDENTITY: IdentityMissing,
 }
 
 

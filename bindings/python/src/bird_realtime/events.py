@@ -115,15 +115,18 @@ class SubscriptionSucceeded(Event):
 
 class SubscriptionFailed(Event):
     """``bird:subscription_error``: ``error`` is the cause; ``will_retry`` is true if the library tries again by
-    itself."""
+    itself. ``data`` is what the edge said, as it came; if nothing came from the edge, what ``error`` says."""
 
     __slots__ = ("error", "will_retry")
 
-    def __init__(self, channel: Channel, error: BirdRealtimeError, *, will_retry: bool) -> None:
-        self._fill("bird:subscription_error", channel, b"", _abi.BIRD_DATA_NONE)
+    def __init__(
+        self, channel: Channel, raw: bytes, data_kind: int, error: BirdRealtimeError, *, will_retry: bool
+    ) -> None:
+        self._fill("bird:subscription_error", channel, raw, data_kind)
         self.error = error
         self.will_retry = will_retry
-        self._data = {"error": error.message, "endpoint": error.endpoint, "status": error.http_status}
+        if data_kind == _abi.BIRD_DATA_NONE:
+            self._data = {"error": error.message, "endpoint": error.endpoint, "status": error.http_status}
 
 
 class DecryptionFailed(Event):

@@ -221,7 +221,10 @@ class Router:
         detail = _abi.SubscriptionDetail.from_address(fields.detail)
         error = self._failure(detail.error or 0, _abi.BIRD_ERR_DENIED)
         channel._reset()
-        self.emit_status(channel, SubscriptionFailed(channel, error, will_retry=bool(detail.will_retry)))
+        status = SubscriptionFailed(
+            channel, fields.payload, fields.data_kind, error, will_retry=bool(detail.will_retry)
+        )
+        self.emit_status(channel, status)
 
     def _member_event(self, name: str, channel: PresenceChannel, fields: Fields) -> MemberEvent:
         member_id = _text(_abi.MemberDetail.from_address(fields.detail).id)

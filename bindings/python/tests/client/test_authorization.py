@@ -52,6 +52,69 @@ def test_a_member(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> 
 
 
 @pytest.mark.parametrize(
+    ("dialect", "key"), [("pusher", "channel_data"), ("pusher", "member_data"), ("bird", "member_data")]
+)
+def test_a_channel_by_the_keys_of_the_dialect(
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], dialect: str, key: str
+) -> None:
+    bird = make_bird(thread=False, dialect=dialect, authorizer=lambda *_: {"auth": "a", key: "{}"})
+    ask(bird, _abi.BIRD_REQUEST_AUTHORIZE_CHANNEL, b"presence-a")
+    assert fake.answers == [("authorize", 77, b"a", b"{}", None)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "key"), [("pusher", "user_data"), ("pusher", "member_data"), ("bird", "member_data")]
+)
+def test_a_member_by_the_keys_of_the_dialect(
+    fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], dialect: str, key: str
+) -> None:
+    bird = make_bird(thread=False, dialect=dialect, member_authorizer=lambda _: {"auth": "a", key: "{}"})
+    ask(bird, _abi.BIRD_REQUEST_AUTHORIZE_MEMBER, b"")
+    assert fake.answers == [("authorize", 77, b"a", b"{}", None)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "channel_name", "result", "problem"),
+    [
+        (
+            "pusher",
+            b"presence-a",
+            {"auth": "a", "chanel_data": "{}"},
+            "no 'channel_data' string; unknown keys: 'chanel_data'",
+        ),
+        (
+            "bird",
+            b"presence-a",
+            {"auth": "a", "channel_data": "{}"},
+            "no 'member_data' string; unknown keys: 'channel_data'",
+        ),
+        ("bird", b"private-a", {"signature": "a", "b": 1}, "no 'auth' string; unknown keys: 'b', 'signature'"),
+        ("pusher", b"private-a", {"auth": "a", "channel_data": {}}, "dict as 'channel_data'; it must be"),
+    ],
+)
+def test_unknown_keys_are_named(
+    fake: FakeLibrary,
+    make_bird: Callable[..., BirdRealtime],
+    dialect: str,
+    channel_name: bytes,
+    result: Any,
+    problem: str,
+) -> None:
+    ask(make_bird(thread=False, dialect=dialect, authorizer=lambda *_: result), 1, channel_name)
+    ((what, _, retriable, message),) = fake.answers
+    assert (what, retriable) == ("fail", False)
+    assert message.decode().startswith(f"the authorizer returned {problem}")
+
+
+def test_a_member_without_data(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime]) -> None:
+    bird = make_bird(thread=False, dialect="pusher", member_authorizer=lambda _: {"auth": "a", "user_date": "{}"})
+    ask(bird, _abi.BIRD_REQUEST_AUTHORIZE_MEMBER, b"")
+    assert fake.answers[0][3].startswith(
+        b"the member_authorizer returned no 'user_data' string; unknown keys: 'user_date'"
+    )
+
+
+@pytest.mark.parametrize(
     ("result", "problem"),
     [
         ("key:sig", "the authorizer returned str; it must return a dict with 'auth'"),

@@ -10,6 +10,7 @@ from bird_realtime import (
     ConnectionFailed,
     DecryptionError,
     GaveUp,
+    IdentityMissing,
     InvalidArgument,
     QueueFull,
     TimedOut,
@@ -21,7 +22,7 @@ from bird_realtime import (
 def test_one_tree() -> None:
     exported = [getattr(bird_realtime, name) for name in bird_realtime.__all__]
     classes = [each for each in exported if isinstance(each, type) and issubclass(each, BaseException)]
-    assert len(classes) == 16
+    assert len(classes) == 17
     assert all(issubclass(each, BirdRealtimeError) for each in classes)
 
 
@@ -34,6 +35,7 @@ def test_one_tree() -> None:
         (_abi.BIRD_ERR_REFUSED, ConnectionFailed),
         (_abi.BIRD_ERR_AUTH, AuthorizationError),
         (_abi.BIRD_ERR_GAVE_UP, GaveUp),
+        (_abi.BIRD_ERR_IDENTITY, IdentityMissing),
         (_abi.BIRD_ERR_DECRYPTION, DecryptionError),
         (_abi.BIRD_ERR_HANDLE, BirdRealtimeError),
         (-987, BirdRealtimeError),

@@ -215,6 +215,7 @@ WRONG_USES: dict[str, Callable[[EdgeServer], Any]] = {
     "event": lambda edge: edge.publish("bird:x", ["a"]),
     "channels": lambda edge: edge.publish("x", ["a b"]),
     "data_json": lambda edge: edge.publish("x", ["a"], data_json="{"),
+    "data": lambda edge: edge.publish("x", ["a"], "\ud83d"),
     "member_id": lambda edge: edge.disconnect_member("a b"),
     "seconds": lambda edge: edge.set_activity_timeout(0),
     "app_key": lambda edge: edge.revoke_key("unknown"),

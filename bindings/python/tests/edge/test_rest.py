@@ -62,6 +62,37 @@ def rest(edge: EdgeServer) -> Iterator[Http]:
         yield client
 
 
+HALF = r'"\ud83d"'
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/events", '{"event":"x","channels":["orders"],"data":%s}', "data"),
+        ("/events", '{"event":"x","channels":["orders"],"data":{"a":[%s]}}', "data"),
+        ("/events", '{"event":"x","channels":["orders"],"data":{%s:1}}', "data"),
+        ("/events", '{"event":%s,"channels":["orders"]}', "event"),
+        ("/events", '{"event":"x","channels":[%s]}', "channels"),
+        (
+            "/batch-events",
+            '{"events":[{"event":"x","channel":"a"},{"event":"x","channel":"a","data":%s}]}',
+            "events[1].data",
+        ),
+        ("/members/m_7/events", '{"event":"x","data":%s}', "data"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused(rest: Http, connect: Connect, path: str, body: str, param: str) -> None:
+    client = connect()
+    client.subscribe("orders")
+    for half in (HALF, r'"\ude00"', r'"\uD83Dx\uDE00"'):
+        error = error_of(rest.call("POST", path, (body % half).encode()), 422, "validation_error")
+        assert error["details"][0]["param"] == param
+        assert "half of a surrogate pair" in error["message"]
+    assert client.frames_so_far() == []
+    assert rest.publish(rb'{"event":"x","channels":["orders"],"data":"\ud83d\ude00"}')[0] == 200
+    assert client.receive()["data"] == "\U0001f600"
+
+
 def error_of(answer: tuple[int, Any], status: int, type_: str) -> dict[str, Any]:
     assert answer[0] == status, answer
     error: dict[str, Any] = answer[1]["error"]

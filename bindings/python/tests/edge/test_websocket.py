@@ -98,7 +98,7 @@ def test_public_subscribe_publish_unsubscribe(edge: EdgeServer, connect: Connect
 def test_payload_text_is_relayed_exactly(edge: EdgeServer, connect: Connect) -> None:
     client = connect()
     client.subscribe("orders")
-    data_json = '{"n":1.10,"big":123456789012345678901234567890.5,"e":1e400,"u":"\\u00e9\\ud800"}'
+    data_json = '{"n":1.10,"big":123456789012345678901234567890.5,"e":1e400,"u":"\\u00e9\\ud83d\\ude00"}'
     edge.publish("x", ["orders"], data_json=data_json)
     assert json.loads(client.receive_text())["data"] == data_json
 
@@ -172,6 +172,34 @@ def test_client_events(edge: EdgeServer, connect: Connect) -> None:
     edge.update_app(client_events=False)
     sender.send("client-cursor", channel="private-a")
     assert sender.receive()["event"] == "bird:error"
+
+
+def test_client_events_name_their_sender_on_presence_channels(edge: EdgeServer, connect: Connect) -> None:
+    sender, receiver = connect(), connect()
+    for number, client in enumerate((sender, receiver), 7):
+        client.subscribe("presence-a", {"member_id": f"m_{number}"})
+        client.subscribe("private-a")
+    sender.frames_so_far()
+    for channel in ("presence-a", "private-a"):
+        sender.send("client-x", 1, channel=channel)
+    first, second = receiver.frames_so_far()
+    assert first == {"event": "client-x", "channel": "presence-a", "data": 1, "member_id": "m_7"}
+    assert second == {"event": "client-x", "channel": "private-a", "data": 1}
+
+
+def test_half_of_a_surrogate_pair_is_refused(edge: EdgeServer, connect: Connect) -> None:
+    sender, receiver = connect(), connect()
+    for client in (sender, receiver):
+        client.subscribe("private-a")
+    for message in (
+        r'{"event":"client-x","channel":"private-a","data":"\ud83d"}',
+        r'{"event":"client-\ude00","channel":"private-a"}',
+    ):
+        sender.socket.send(message)
+        refused = sender.receive()
+        assert refused["event"] == "bird:error"
+        assert "half of a surrogate pair" in refused["data"]["message"]
+    assert receiver.frames_so_far() == []
 
 
 def test_an_encrypted_envelope_is_relayed_untouched(edge: EdgeServer, connect: Connect) -> None:

@@ -89,8 +89,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--client-event-sender-key",
+        default=_DEFAULTS.client_event_sender_key,
         metavar="KEY",
-        help="top-level key of client events on presence channels for the sender's member id (default: none)",
+        help="top-level key of client events on presence channels for the sender's member id (default %(default)s)",
     )
     add(
         "--cache-ttl",

@@ -64,7 +64,8 @@ class EdgeConfig:
     with an error frame; otherwise the former succeeds again and the latter is ignored. `outbox_limit_bytes`
     bounds what waits for one slow reader; beyond it the connection closes with 4100. `watchlists` are the members
     that each member watches, as the auth backend signs them. `client_event_sender_key` is a top-level key under which
-    client events on presence channels carry the member id of the sender, as Pusher's `user_id`; None: they do not.
+    client events on presence channels carry the member id of the sender (Pusher's is `user_id`; Bird's is not public,
+    so this one follows the other renamed keys); None: they do not.
     """
 
     host: str = "127.0.0.1"
@@ -86,7 +87,7 @@ class EdgeConfig:
     member_info_limit_bytes: int = 1024
     client_event_limit_bytes: int = 10_240
     client_events_per_s: int = 10
-    client_event_sender_key: str | None = None
+    client_event_sender_key: str | None = "member_id"
     watchlist_limit_members: int = 100
     cache_ttl_s: float = 1800.0
     outbox_limit_bytes: int = 4 * 1024 * 1024

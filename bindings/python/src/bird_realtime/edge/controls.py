@@ -17,7 +17,7 @@ from .config import MASTER_KEY_BYTES, App
 from .faults import Answer, AnswerFault, HttpFault, Target
 from .hub import Effect
 from .journal import Entry
-from .jsontext import JSONTextError, dump, parse
+from .jsontext import JSONTextError, dump, has_half_pair, parse
 from .names import channel_problem, member_id_problem, published_event_problem
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class Controls:
     @control
     def set_client_events(self, *, per_s: int | None = None, sender_key: str | None = None) -> None:
         """How many client events a connection may send in a second, and the top-level key under which those on
-        presence channels carry the sender's member id; what is left out stays, and no key is the start value."""
+        presence channels carry the sender's member id; what is left out stays."""
         if per_s is not None:
             self.edge.hub.client_events_per_s = self._valid("client_events_per_s", per_s)
         if sender_key is not None:
@@ -419,11 +419,15 @@ def _times(times: int | None) -> int | None:
 
 def _data_text(data: object, data_json: str | None) -> str | None:
     if data_json is None:
-        return None if data is None else dump(data)
-    if data is not None:
+        text = None if data is None else dump(data)
+    elif data is not None:
         raise ControlError("data_json: give either data or data_json")
-    try:
-        parse(data_json)
-    except JSONTextError as error:
-        raise ControlError(f"data_json: {error}") from None
-    return data_json
+    else:
+        text = data_json
+        try:
+            parse(text)
+        except JSONTextError as error:
+            raise ControlError(f"data_json: {error}") from None
+    if text is not None and has_half_pair(text):
+        raise ControlError("data: has half of a surrogate pair")
+    return text

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from .jsontext import JSONTextError, dump, object_members, parse
+from .jsontext import JSONTextError, dump, has_half_pair, object_members, parse
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ def decode(text: str) -> Request:
         members = object_members(text)
     except JSONTextError as error:
         raise RequestError(f"Could not parse the message: {error}") from None
+    if any(has_half_pair(value) for value in members.values()):
+        raise RequestError("The message has half of a surrogate pair")
     event = parse(members.get("event", "null"))
     channel = parse(members.get("channel", "null"))
     if not isinstance(event, str):

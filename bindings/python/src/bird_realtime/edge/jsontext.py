@@ -40,6 +40,21 @@ def dump(value: object) -> str:
     return text
 
 
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def has_half_pair(text: str) -> bool:
+    """Whether a string in the JSON `text`, which `parse` accepts, has half of a surrogate pair: no character, and
+    not UTF-8 (RFC 8259 section 8.2)."""
+    if not _HALF.search(text):
+        return False
+    try:
+        json.dumps(parse(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def object_members(text: str) -> dict[str, str]:
     """The members of the JSON object `text`, each value as its own text; the last of equal keys wins."""
     if not isinstance(parse(text), dict):

@@ -49,6 +49,8 @@ def event_problem(name: str) -> str | None:
     """Why `name` cannot be the name of an event, or None."""
     if not 1 <= len(name) <= EVENT_NAME_LIMIT_CHARS:
         return f"an event name has 1 to {EVENT_NAME_LIMIT_CHARS} characters, not {len(name)}"
+    if any("\ud800" <= character <= "\udfff" for character in name):
+        return "an event name has no half of a surrogate pair"
     return None
 
 

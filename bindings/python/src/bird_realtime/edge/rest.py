@@ -11,7 +11,7 @@ from typing import Any
 
 from .hub import Effect, Hub
 from .idempotency import IdempotencyCache, InProgress, KeyReused
-from .jsontext import JSONTextError, array_items, object_members, parse
+from .jsontext import JSONTextError, array_items, has_half_pair, object_members, parse
 from .names import (
     Kind,
     channel_problem,
@@ -293,9 +293,14 @@ def _body(call: Call) -> dict[str, str]:
 
 def _fields(text: str, where: str) -> dict[str, str]:
     try:
-        return object_members(text)
+        fields = object_members(text)
     except JSONTextError as error:
         raise _invalid(where, str(error)) from None
+    for key, value in fields.items():
+        # Those of a batch are looked at one by one.
+        if key != "events" and has_half_pair(value):
+            raise _invalid(key if where == "body" else f"{where}.{key}", "has half of a surrogate pair")
+    return fields
 
 
 def _text(fields: dict[str, str], key: str, where: str) -> str:
