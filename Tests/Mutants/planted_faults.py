@@ -240,6 +240,27 @@ FAULTS = [
         "private func nextLook(_ now: Instant) -> Instant { now + activityTimeoutMs }",
     ),
     Fault(
+        "any-pong-ends-a-doubt",
+        "Session/Liveness.swift",
+        "the pong of an earlier ping ends a doubt",
+        "        if let doubt, isAnswered(doubt.ping) { self.doubt = nil }\n",
+        "        doubt = nil\n",
+    ),
+    Fault(
+        "handshake-ends-a-doubt",
+        "Session/SessionConnection.swift",
+        "a repeated handshake, whenever it was read, counts as the edge's life and ends a doubt",
+        "            liveness.handshakeRepeated(serverTimeoutMs: handshake.activityTimeoutMs, turn.now)\n",
+        "            liveness.begin(serverTimeoutMs: handshake.activityTimeoutMs, turn.now)\n",
+    ),
+    Fault(
+        "pings-outlive",
+        "Session/Liveness.swift",
+        "pings of the old connection wait for pongs on the new one",
+        "        pinged = PingNumber(number: 0)\n        ponged = PingNumber(number: 0)\n        due",
+        "        due",
+    ),
+    Fault(
         "options-without-liveness",
         "Session/Session.swift",
         "changed options of the keep-alive do not reach the connection",

@@ -109,8 +109,8 @@ final class Observer {
             counters.pingsSent.add(1)
             pingedAtUs = System.monotonicUs()
             log.write(.verbose, .connection, "pings the edge")
-        case .ponged:
-            guard let pingedAtUs else { return }
+        case .ponged(let isLast):
+            guard isLast, let pingedAtUs else { return }
             let tripUs = System.monotonicUs() - pingedAtUs
             self.pingedAtUs = nil
             counters.roundTripUs.store(UInt64(max(1, tripUs)), ordering: .relaxed)

@@ -1,5 +1,16 @@
+/// Which ping of a connection it is: they are numbered from 1 in the order in which they are sent.
+struct PingNumber: Comparable, Sendable {
+    fileprivate var number: UInt64
+
+    static func < (left: PingNumber, right: PingNumber) -> Bool { left.number < right.number }
+}
+
 /// Decides when to ping and when a silent connection is dead (Bird protocol 6). Inbound bytes only leave two notes here;
 /// the deadline moves when it comes.
+///
+/// Pings and pongs are messages of the protocol, so that a pong proves that the edge works on messages and has worked on those before
+/// the ping. They carry no content: the edge answers in order, and they are counted. A pong that an edge leaves out makes later ones count
+/// for earlier pings, never the other way round; one that nobody asked for counts for nothing unless a ping waits for its pong.
 struct Liveness: Sendable {
     enum Verdict {
         case nothing
@@ -19,14 +30,19 @@ struct Liveness: Sendable {
     private var lastPing = Instant(milliseconds: 0)
     /// Pings in a row without an answer.
     private(set) var misses = 0
+    /// The last ping of this connection, and the last one that is answered.
+    private var pinged = PingNumber(number: 0)
+    private var ponged = PingNumber(number: 0)
     private var doubt: Doubt?
     /// The last value that any handshake supplied; it outlives the connection.
     private var serverTimeoutMs: Int64?
     private var rules: Rules
 
-    /// There is a reason to doubt the connection, until its edge has answered a ping. Other bytes may have been under way already, or
-    /// come on a way that has become a one-way street: they only mean another ping.
+    /// There is a reason to doubt the connection, until its edge has answered a ping that was sent since. Other bytes, pongs of earlier
+    /// pings among them, may have been under way already, or come on a way that has become a one-way street: they only mean another ping.
     private struct Doubt: Sendable {
+        /// The first ping whose pong ends it.
+        let ping: PingNumber
         /// By then something must have been heard since the last ping.
         var due: Instant
         let patienceMs: Int64
@@ -86,20 +102,53 @@ struct Liveness: Sendable {
         hasHeard = true
     }
 
-    mutating func handshakeCame(serverTimeoutMs ms: Int64?, _ now: Instant) {
-        if let ms {
-            serverTimeoutMs = min(max(ms, Self.serverTimeoutMinMs), Self.serverTimeoutMaxMs)
-        }
+    /// The first handshake of a connection.
+    mutating func begin(serverTimeoutMs: Int64?, _ now: Instant) {
+        take(serverTimeoutMs)
         note(now)
         isWatching = true
         isPongAwaited = false
         doubt = nil
+        pinged = PingNumber(number: 0)
+        ponged = PingNumber(number: 0)
         due = now + activityTimeoutMs
     }
 
-    mutating func pongCame() {
-        doubt = nil
+    /// A handshake on a connection that has had one. It may have lain unread for long, and says nothing of the edge of now: only its timeout
+    /// counts, and `due` comes at once.
+    mutating func handshakeRepeated(serverTimeoutMs: Int64?, _ now: Instant) {
+        take(serverTimeoutMs)
+        due = now
     }
+
+    private mutating func take(_ serverTimeoutMs: Int64?) {
+        guard let ms = serverTimeoutMs else { return }
+        self.serverTimeoutMs = min(max(ms, Self.serverTimeoutMinMs), Self.serverTimeoutMaxMs)
+    }
+
+    // MARK: - Pings and pongs
+
+    /// A ping is sent. Whether its pong comes in time is only of interest if `check` or `doubt` asked for it: others may be sent at any
+    /// time, and change no deadline.
+    mutating func pingIsSent() -> PingNumber {
+        pinged.number += 1
+        return pinged
+    }
+
+    /// Gives the ping that it answers; nil: no ping waits for one.
+    @discardableResult
+    mutating func pongCame() -> PingNumber? {
+        guard ponged < pinged else { return nil }
+        ponged.number += 1
+        if let doubt, isAnswered(doubt.ping) { self.doubt = nil }
+        return ponged
+    }
+
+    /// Its pong has come, or that of a later ping. Only of pings of the present connection.
+    func isAnswered(_ ping: PingNumber) -> Bool { ping <= ponged }
+
+    /// Every ping has its pong.
+    var isEveryPingAnswered: Bool { pinged == ponged }
 
     mutating func stop() {
         isWatching = false
@@ -133,30 +182,29 @@ struct Liveness: Sendable {
             due = max(lastInbound, lastUnread) + activityTimeoutMs
             guard due <= now else { return .nothing }
         }
-        pinged(now)
+        awaitPong(now)
         return .ping
     }
 
-    private mutating func pinged(_ now: Instant) {
+    private mutating func awaitPong(_ now: Instant) {
         isPongAwaited = true
         hasHeard = false
         lastPing = now
         due = nextLook(now)
     }
 
-    /// There is a reason to doubt the connection: unless something is heard within `patienceMs`, it is dead. True: a ping must be sent,
-    /// since none waits for its answer, or only one whose time ran out while the machine was suspended.
-    mutating func checkNow(_ now: Instant, withinMs patienceMs: Int64) -> Bool {
-        guard isWatching else { return false }
+    /// There is a reason to doubt the connection, and `ping` has been sent to see: unless something is heard within `patienceMs`, the
+    /// connection is dead. A ping that waits for its answer keeps its deadline, unless that passed while the machine was suspended.
+    mutating func beginDoubt(_ ping: PingNumber, _ now: Instant, withinMs patienceMs: Int64) {
+        guard isWatching else { return }
         let isWaiting = isUnanswered && now < pongDue
         let earlier = isWaiting ? doubt?.due : nil
-        doubt = Doubt(due: min(earlier ?? .distantFuture, now + patienceMs), patienceMs: patienceMs)
+        doubt = Doubt(ping: ping, due: min(earlier ?? .distantFuture, now + patienceMs), patienceMs: patienceMs)
         if isWaiting {
             due = min(due, pongDue)
         } else {
-            pinged(now)
+            awaitPong(now)
         }
-        return !isWaiting
     }
 
     var isInDoubt: Bool { doubt != nil }

@@ -168,14 +168,17 @@ package struct Session: ~Copyable, Sendable {
         case .nothing: break
         case .ping:
             if liveness.misses > 0 { turn.note(.pongMissed) }
-            ping(&turn)
+            sendPing(&turn)
         case .dead: livenessFailed(&turn)
         }
     }
 
-    mutating func ping(_ turn: inout Turn) {
+    /// Changes no deadline. When the pong comes, `liveness.isAnswered` says so.
+    @discardableResult
+    mutating func sendPing(_ turn: inout Turn) -> PingNumber {
         turn.note(.pinged)
         send(OutboundMessage.ping(dialect: dialect), &turn)
+        return liveness.pingIsSent()
     }
 
     private mutating func timer(_ turn: inout Turn) {

@@ -66,11 +66,12 @@ extension Session {
             }
             return
         }
-        liveness.handshakeCame(serverTimeoutMs: handshake.activityTimeoutMs, turn.now)
         guard state == .connecting else {
+            liveness.handshakeRepeated(serverTimeoutMs: handshake.activityTimeoutMs, turn.now)
             identifierChanged(to: id, &turn)
             return
         }
+        liveness.begin(serverTimeoutMs: handshake.activityTimeoutMs, turn.now)
         connectionID = id
         transportOpenedAt = transportOpenedAt ?? turn.now
         handshakeDue = nil

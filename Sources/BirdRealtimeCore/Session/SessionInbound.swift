@@ -20,8 +20,7 @@ extension Session {
         case dialect.ping where state == .connected:
             send(OutboundMessage.pong(dialect: dialect), as: .pong, &turn)
         case dialect.pong where state == .connected:
-            turn.note(.ponged)
-            liveness.pongCame()
+            pongCame(&turn)
         case dialect.error:
             edgeReported(Payload.error(message.data), &turn)
         case dialect.signinSuccess where state == .connected:
@@ -31,6 +30,11 @@ extension Session {
         default:
             break
         }
+    }
+
+    private mutating func pongCame(_ turn: inout Turn) {
+        guard liveness.pongCame() != nil else { return }
+        turn.note(.ponged(isLast: liveness.isEveryPingAnswered))
     }
 
     private mutating func receive(_ message: InboundMessage, on channel: String, _ turn: inout Turn) {

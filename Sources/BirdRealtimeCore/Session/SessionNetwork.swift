@@ -75,9 +75,7 @@ extension Session {
         }
         network.lastCheck = turn.now
         network.checkDue = nil
-        if liveness.checkNow(turn.now, withinMs: Self.networkPongTimeoutMs) {
-            ping(&turn)
-        }
+        liveness.beginDoubt(sendPing(&turn), turn.now, withinMs: Self.networkPongTimeoutMs)
     }
 
     mutating func networkCheckDue(_ turn: inout Turn) {

@@ -272,7 +272,8 @@ package enum SessionEffect: Equatable, Sendable {
 /// What a session does or finds that nothing else tells.
 package enum SessionNote: Equatable, Sendable {
     case pinged
-    case ponged
+    /// `isLast`: every ping has its pong now.
+    case ponged(isLast: Bool)
     case pongMissed
     /// An authorizer refused, gave no usable answer, or none in time.
     case authorizationFailed

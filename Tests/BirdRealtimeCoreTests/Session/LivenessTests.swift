@@ -144,6 +144,58 @@ import Testing
         }
     }
 
+    @Test("a repeated handshake is no proof of life of its own; its activity timeout holds at once")
+    func aRepeatedHandshake() {
+        var driver = SessionDriver { $0.pongTimeoutMs = 30_000 }
+        driver.connect(activityTimeout: "10")
+        _ = driver.take()
+        driver.advance(8_000)
+        driver.input(
+            .message(
+                driver.transport,
+                InboundMessage(
+                    event: "bird:connection_established",
+                    data: .string(Array("{\"connection_id\":\"1.1\",\"activity_timeout\":9}".utf8)))))
+        driver.advance(999)
+        #expect(driver.take() == [])
+        driver.advance(1)
+        #expect(driver.take() == ["send ping"])
+        driver.advance(30_000)
+        #expect(driver.take("close").count == 1)
+    }
+
+    @Test("a ping that nobody waits for changes no deadline, and its number says when it is answered")
+    func aPingBesides() {
+        var liveness = Liveness(SessionConfiguration(), .bird)
+        liveness.begin(serverTimeoutMs: 10_000, Instant(milliseconds: 0))
+        let due = liveness.due
+        let first = liveness.pingIsSent()
+        let second = liveness.pingIsSent()
+        #expect(liveness.due == due)
+        #expect(!liveness.isAnswered(first))
+        #expect(liveness.pongCame() == first)
+        #expect(liveness.isAnswered(first) && !liveness.isAnswered(second) && !liveness.isEveryPingAnswered)
+        #expect(liveness.pongCame() == second)
+        #expect(liveness.isAnswered(first) && liveness.isAnswered(second) && liveness.isEveryPingAnswered)
+        #expect(liveness.pongCame() == nil, "nobody asked for it")
+        let third = liveness.pingIsSent()
+        #expect(!liveness.isAnswered(third))
+    }
+
+    @Test("a ping besides does not put off the end of a silent edge")
+    func aPingBesidesIsNoLife() {
+        var driver = SessionDriver { $0.pongTimeoutMs = 5_000 }
+        driver.connect(activityTimeout: "10")
+        driver.advance(12_000)
+        _ = driver.take()
+        var turn = Turn(now: driver.now, random: driver.random)
+        driver.session.sendPing(&turn)
+        driver.advance(2_999)
+        #expect(driver.session.state == .connected)
+        driver.advance(1)
+        #expect(driver.take("close").count == 1)
+    }
+
     // MARK: - Misses (Bird protocol 24.4)
 
     private func staged() -> SessionDriver {

@@ -30,7 +30,7 @@ extension SimulatedClient {
             try require(told.live.contains(reference), "asks for the key of a channel that is not subscribed")
             try sealed.refreshBegan(reference, now)
         case .watchlistEntryMalformed: try watchlistTold("malformed")
-        case .note(.ponged): silence.answered(now)
+        case .note(.pinged): silence.pinged(now)
         case .note(.setback(let channel, _, let againInMs)) where !isKey(of: channel):
             try setbacks.failed(channel, againInMs: againInMs, after: input, now)
         case .clientEventLost, .note: break
@@ -118,17 +118,18 @@ extension SimulatedClient {
 
     private func isPlainConfirmation(_ message: InboundMessage) -> Bool {
         guard message.event == dialect.internalSubscriptionSucceeded, let name = message.channel, state == .connected,
-            let frame = Self.frame(message.data)
+            let frame = Self.number("frame", in: message.data)
         else { return false }
         return confirmations.isPlain(frame, of: name)
     }
 
-    private static func frame(_ data: InboundMessage.Data) -> Int? {
-        JSONDocument.parse(bytes(data))?["frame"]?.numberText.flatMap { Int($0) }
+    /// What the edge says beside what the session looks at.
+    private static func number(_ key: String, in data: InboundMessage.Data) -> Int? {
+        JSONDocument.parse(bytes(data))?[key]?.numberText.flatMap { Int($0) }
     }
 
     private func checkConfirmation(_ data: InboundMessage.Data, _ reference: ChannelReference) throws {
-        guard let frame = Self.frame(data),
+        guard let frame = Self.number("frame", in: data),
             let name = program.name(of: reference)
         else { throw Wrong(message: "is told of a success that the edge did not send") }
         guard try confirmations.isMistaken(frame, of: name) else { return }
@@ -171,6 +172,9 @@ extension SimulatedClient {
             watchlist = entries.map { $0["name"]?.string ?? "malformed" }
         }
         let isPing = message.event == dialect.ping && message.channel == nil && state == .connected
+        if message.event == dialect.pong, message.channel == nil, state == .connected {
+            silence.ponged(Self.number("ping", in: message.data))
+        }
         let waiting = session.unanswered.count
         let (pongs, errors) = (pongsSent, confirmations.errorsHeard)
         let isPlain = isPlainConfirmation(message)

@@ -37,6 +37,7 @@ extension SimulatedClient {
             let code = Bool.random(using: &world.random) ? 4301 : 4302
             edge.send(dialect.error, data: #"{"code":\#(code),"message":"slow down"}"#, to: link)
         case .pingMessage where link.seat.isGreeted: edge.send(dialect.ping, data: "{}", to: link)
+        case .pongMessageUnasked where link.seat.isGreeted: edge.send(dialect.pong, data: nil, to: link)
         case .pongUnasked: link.toClient(ServerFrame.frame(.pong, [1]))
         case .messageOdd: link.toClient(ServerFrame.text(world.pick(Self.odd(dialect)) ?? ""))
         case .messageMalformed: link.toClient(ServerFrame.text(world.pick(Self.malformed) ?? ""))

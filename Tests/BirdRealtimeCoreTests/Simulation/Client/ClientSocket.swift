@@ -31,7 +31,7 @@ extension SimulatedClient {
         guard transport == link.transport else { return }
         let key = UpgradeRequest.key(random: (world.random.next(), world.random.next()))
         socket = Socket(link: link, key: key)
-        silence.answered(now)
+        silence.connectionBegan()
         link.toEdge(UpgradeRequest.bytes(host: "edge.example", path: "/", key: key, userAgent: "simulation"))
         try handle(.transportStep(link.transport, "upgrade"))
     }

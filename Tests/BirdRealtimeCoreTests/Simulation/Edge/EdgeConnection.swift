@@ -22,6 +22,8 @@ struct EdgeConnection {
         case subscribe(auth: String?, memberData: String?, frame: Int)
         case unsubscribe
         case signin(auth: String, memberData: String)
+        /// The pong says which ping of the connection it answers.
+        case ping(Int)
     }
 
     let manners: Manners
@@ -33,6 +35,7 @@ struct EdgeConnection {
     var isGreeted = false
     var identity: String?
     var subscriptions: [String: Seat] = [:]
+    var pings = 0
     /// Subscribe frames by channel, those that the edge ignores included.
     var subscribeFrames: [String: Int] = [:]
     /// Frames about one channel (or the signin) are worked on one after the other.

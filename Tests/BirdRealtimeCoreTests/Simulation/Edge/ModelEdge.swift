@@ -5,6 +5,7 @@
 final class ModelEdge {
     static let activityTimeoutSeconds = 20
     static let signinKey = "the signin"
+    private static let pingsKey = "the pings"
 
     private(set) var links: [Link] = []
     private var connections = 0
@@ -134,7 +135,8 @@ final class ModelEdge {
         let dialect = link.dialect
         switch event {
         case dialect.ping:
-            if !world.strikes(.pongWithheld, link.client) { send(dialect.pong, data: nil, to: link) }
+            link.seat.pings += 1
+            enqueue(.ping(link.seat.pings), link, Self.pingsKey)
         case dialect.pong:
             break
         case dialect.subscribe:
@@ -180,8 +182,13 @@ final class ModelEdge {
     }
 
     private func scheduleWork(_ link: Link, _ key: String) {
-        let isLate = world.strikes(key == Self.signinKey ? .signinLate : .subscribeLate, link.client)
-        world.schedule(.edgeWork(link, key: key), in: isLate ? 0...45_000 : 0...20)
+        let fault: FaultKind =
+            switch key {
+            case Self.signinKey: .signinLate
+            case Self.pingsKey: .pongLate
+            default: .subscribeLate
+            }
+        world.schedule(.edgeWork(link, key: key), in: world.strikes(fault, link.client) ? 0...45_000 : 0...20)
     }
 
     func work(_ link: Link, _ key: String) throws {
@@ -190,6 +197,10 @@ final class ModelEdge {
         case .subscribe(let auth, let memberData, let frame): try subscribe(link, key, auth, memberData, frame)
         case .unsubscribe: unsubscribe(link, key)
         case .signin(let auth, let memberData): try signIn(link, auth, memberData)
+        case .ping(let number):
+            if !world.strikes(.pongWithheld, link.client) {
+                send(link.dialect.pong, data: #"{"ping":\#(number)}"#, to: link)
+            }
         }
         link.seat.work[key]?.removeFirst()
         if link.seat.work[key]?.isEmpty == false { scheduleWork(link, key) }

@@ -13,9 +13,9 @@ enum FaultKind: Int, CaseIterable, Sendable {
 
     // What an edge sends.
     case closeCode, closeRefusal
-    case pongWithheld, subscribeIgnored, subscribeLate, signinIgnored, signinLate
+    case pongWithheld, pongLate, subscribeIgnored, subscribeLate, signinIgnored, signinLate
     case subscriptionRefused, errorUnrelated, errorLimit
-    case pingMessage, pingFrame, pongUnasked
+    case pingMessage, pingFrame, pongUnasked, pongMessageUnasked
     case messageOdd, messageMalformed, messageBinary, messageFragmented
     case textNotUTF8, frameBroken, messageTooLarge
     case eventNotSealed, keyUnknown, keyOutdated, keyRotated, numericID
@@ -40,7 +40,7 @@ enum FaultKind: Int, CaseIterable, Sendable {
         case .connectHangs, .connectSlow, .upgradeRefused, .connectRefused: 8
         case .upgradeWithheld, .upgradeSlow, .upgradeGarbled, .handshakeWithheld, .handshakeLate: 12
         case .handshakeLacksID: 60
-        case .pongWithheld, .signinIgnored, .signinLate: 16
+        case .pongWithheld, .pongLate, .signinIgnored, .signinLate: 16
         case .subscribeIgnored: 30
         case .subscribeLate, .authLost, .authTwice: 12
         case .authLate, .authBusy: 6
@@ -53,7 +53,8 @@ enum FaultKind: Int, CaseIterable, Sendable {
         case .consentTwice: 8
         case .closeRefusal: 6
         case .reset, .silence, .silenceForEver, .closeCode, .handshakeRepeated, .errorUnrelated,
-            .errorLimit, .pingMessage, .pongUnasked, .messageOdd, .messageMalformed, .messageBinary, .textNotUTF8,
+            .errorLimit, .pingMessage, .pongUnasked, .pongMessageUnasked, .messageOdd, .messageMalformed,
+            .messageBinary, .textNotUTF8,
             .frameBroken, .messageTooLarge, .clockJump, .suspend, .frozen, .stalled, .hintUp, .hintDown, .hintResumed,
             .pastHeard:
             2
@@ -63,7 +64,8 @@ enum FaultKind: Int, CaseIterable, Sendable {
     /// Those that need no occasion: one of them every few seconds, for each client.
     static let mishaps: [FaultKind] = [
         .reset, .silence, .silenceForEver, .closeCode, .closeCode, .handshakeRepeated,
-        .errorUnrelated, .errorLimit, .pingMessage, .pongUnasked, .messageOdd, .messageOdd, .messageMalformed,
+        .errorUnrelated, .errorLimit, .pingMessage, .pongUnasked, .pongMessageUnasked, .messageOdd, .messageOdd,
+        .messageMalformed,
         .messageBinary, .textNotUTF8, .frameBroken, .messageTooLarge, .clockJump, .suspend, .frozen, .stalled,
         .hintUp, .hintDown, .hintResumed, .pastHeard,
     ]
