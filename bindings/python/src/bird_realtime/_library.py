@@ -20,7 +20,7 @@ ENVIRONMENT = "BIRDREALTIME_LIBRARY"
 _MACHINES: dict[int, str] = {3: "i686", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 _ELF_MACHINE = struct.Struct("=18xH")
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # reentrant: a signal handler may create a client, too
 _loaded: ctypes.CDLL | None = None
 
 

@@ -9,6 +9,7 @@ from ctypes import byref, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
 from . import _abi
+from ._handle import Handle
 from ._library import library
 from ._records import Records
 from .errors import BirdRealtimeError, ForkedClient, InvalidArgument, class_of
@@ -38,53 +39,63 @@ class _Batch:
 
 
 class Native:
-    """The handles of one client and its queue. Freed once, by the thread that delivers, or by none if another process
-    did."""
+    """The handles of one client and its queue. Ended once, by the thread that delivers, or by none if another process
+    did. The queue is used by that thread alone, but for a wake, which a queue that has gone ignores."""
 
     def __init__(self, app_key: str, options: Mapping[str, Value], auth_headers: Mapping[str, str]) -> None:
         self.lib = library()
         self.process_id = os.getpid()
-        self.client = c_void_p()
         self.queue = c_void_p()
         self.is_destroyed = False
-        self._channels: dict[int, c_void_p] = {}
+        self._channels: set[Handle] = set()
         self._batch = _Batch()
         self._records: Records | None = None
-        settings = c_void_p()
-        self.check(self.lib.bird_options_create(byref(settings)))
+        made = c_void_p()
+        self.check(self.lib.bird_options_create(byref(made)))
+        settings = Handle(made, self.lib.bird_options_destroy)
         try:
             self._configure(settings, app_key, options, auth_headers)
-            self.check(self.lib.bird_queue_create(byref(self.queue)))
-            try:
-                self.check(self.lib.bird_options_set_queue(settings, self.queue))
-                self.call("bird_client_create", settings, byref(self.client))
-            except BaseException:
-                self.lib.bird_queue_destroy(self.queue)
-                raise
+            self.client = self._create(settings)
         finally:
-            self.lib.bird_options_destroy(settings)
+            settings.end(_abi.BIRD_ERR_HANDLE)
 
     def _configure(
-        self, settings: c_void_p, app_key: str, options: Mapping[str, Value], auth_headers: Mapping[str, str]
+        self, settings: Handle, app_key: str, options: Mapping[str, Value], auth_headers: Mapping[str, str]
     ) -> None:
         for key, value in {"app_key": app_key, **options}.items():
-            self._set("bird_options_set", settings, key, value)
+            self._set(settings, "bird_options_set", key, value)
         for name, value in auth_headers.items():
             self.call(
-                "bird_options_set_auth_header",
                 settings,
+                "bird_options_set_auth_header",
                 text_argument(name, "auth_headers"),
                 text_argument(value, "auth_headers"),
             )
 
-    def _set(self, function: str, handle: c_void_p, key: str, value: Value) -> None:
+    def _create(self, settings: Handle) -> Handle:
+        """The client, with a queue of its own."""
+        client = c_void_p()
+        self.check(self.lib.bird_queue_create(byref(self.queue)))
+        try:
+            self.check(settings.call(self.lib.bird_options_set_queue, self.queue))
+            self.call(settings, "bird_client_create", byref(client))
+        except BaseException:
+            self.lib.bird_queue_destroy(self.queue)
+            raise
+        return Handle(client, self._free)
+
+    def _free(self, client: c_void_p) -> None:
+        self.lib.bird_client_destroy(client)
+        self.lib.bird_queue_destroy(self.queue)
+
+    def _set(self, handle: Handle, function: str, key: str, value: Value) -> None:
         if isinstance(value, int):
-            self.call(f"{function}_int", handle, key.encode(), value)
+            self.call(handle, f"{function}_int", key.encode(), value)
         else:
-            self.call(function, handle, key.encode(), text_argument(value, key))
+            self.call(handle, function, key.encode(), text_argument(value, key))
 
     def change(self, key: str, value: Value) -> None:
-        self._set("bird_client_set", self.client, key, value)
+        self._set(self.client, "bird_client_set", key, value)
 
     @property
     def is_forked(self) -> bool:
@@ -96,14 +107,18 @@ class Native:
         if self.is_forked:
             raise ForkedClient(f"this client was created in process {self.process_id}; create one after the fork")
 
-    def call(self, function: str, *arguments: Any) -> None:
+    def call(self, handle: Handle, function: str, *arguments: Any) -> None:
         """Calls a function that ends with an error out-parameter."""
         error = c_void_p()
-        status = getattr(self.lib, function)(*arguments, byref(error))
+        status = handle.call(getattr(self.lib, function), *arguments, byref(error))
         if status != _abi.BIRD_OK:
             failure = self.failure(error.value, status)
             self.lib.bird_error_free(error)
             raise failure
+
+    def command(self, function: str, *arguments: Any) -> None:
+        """Calls a function of the client that has only a status to say."""
+        self.check(self.client.call(getattr(self.lib, function), *arguments))
 
     def check(self, status: int, hint: str = "") -> None:
         """Raises what a status means; hint says more than the status can."""
@@ -129,17 +144,17 @@ class Native:
             retriable=bool(lib.bird_error_retriable(error)),
         )
 
-    def number(self, function: str, handle: c_void_p) -> int:
+    def number(self, handle: Handle, function: str) -> int:
         value = c_int32()
-        self.check(getattr(self.lib, function)(handle, byref(value)))
+        self.check(handle.call(getattr(self.lib, function), byref(value)))
         return value.value
 
-    def text(self, function: str, handle: c_void_p) -> str:
+    def text(self, handle: Handle, function: str) -> str:
         size = _TEXT_SIZE
         while True:
             buffer = ctypes.create_string_buffer(size)
             length = c_size_t()
-            status = getattr(self.lib, function)(handle, buffer, size, byref(length))
+            status = handle.call(getattr(self.lib, function), buffer, size, byref(length))
             if status != _abi.BIRD_ERR_SPACE:
                 self.check(status)
                 return buffer.raw[: length.value].decode()
@@ -147,22 +162,30 @@ class Native:
 
     def intern(self, event: bytes) -> int:
         event_id = c_uint32()
-        self.call("bird_client_intern", self.client, event, byref(event_id))
+        self.call(self.client, "bird_client_intern", event, byref(event_id))
         return event_id.value
 
-    def hold(self, channel: c_void_p, tag: int) -> None:
+    def hold(self, channel: c_void_p, tag: int) -> Handle:
         """Takes over a reference to a channel, whose records carry this tag from now on."""
-        self._channels[channel.value or 0] = channel
-        self.check(self.lib.bird_channel_set_tag(channel, tag))
+        handle = Handle(channel, self.lib.bird_channel_release)
+        self._channels.add(handle)
+        try:
+            # Asked only now: an end that did not find the handle here was before.
+            self.check(_abi.BIRD_ERR_CLOSED if self.is_destroyed else handle.call(self.lib.bird_channel_set_tag, tag))
+        except BaseException:
+            self.give_back(handle)
+            raise
+        return handle
 
-    def give_back(self, channel: c_void_p) -> None:
-        if self._channels.pop(channel.value or 0, None) is not None:
-            self.lib.bird_channel_release(channel)
+    def give_back(self, channel: Handle) -> None:
+        self._channels.discard(channel)
+        channel.end(_abi.BIRD_ERR_UNSUBSCRIBED)
 
     def wait(self, timeout_ms: int) -> bool:
         """Waits for records; False: there are none, the time has passed or wake() was called."""
         status: int = self.lib.bird_queue_wait(self.queue, timeout_ms)
-        if status == _abi.BIRD_ERR_TIMEOUT:
+        # A signal handler may have ended the client around the wait that it has interrupted.
+        if status == _abi.BIRD_ERR_TIMEOUT or self.is_destroyed:
             return False
         self.check(status)
         return True
@@ -197,8 +220,8 @@ class Native:
             return None if value is None else text_argument(value, field)
 
         self.call(
+            Handle(request),
             "bird_request_authorize",
-            request,
             text_argument(auth, "auth"),
             optional(member_data, "member_data"),
             optional(shared_secret, "shared_secret"),
@@ -209,13 +232,13 @@ class Native:
         for header, (name, value) in zip(given, headers.items()):
             header.name = text_argument(name, "a header's name")
             header.value = text_argument(value, f"the header {name}")
-        self.call("bird_request_headers", request, given, len(headers))
+        self.call(Handle(request), "bird_request_headers", given, len(headers))
 
     def proceed(self, request: int, delay_ms: int) -> None:
-        self.call("bird_request_proceed", request, delay_ms)
+        self.call(Handle(request), "bird_request_proceed", delay_ms)
 
     def refuse(self, request: int, message: str, retriable: bool) -> None:
-        self.call("bird_request_fail", request, retriable, c_char_p(message.encode(errors="replace")))
+        self.call(Handle(request), "bird_request_fail", retriable, c_char_p(message.encode(errors="replace")))
 
     def destroy(self) -> None:
         """Ends the client at once. Nothing else may be draining the queue."""
@@ -223,7 +246,7 @@ class Native:
             self.is_destroyed = True
             if self._batch.handle:
                 self.release()
-            for channel in list(self._channels.values()):
-                self.give_back(channel)
-            self.lib.bird_client_destroy(self.client)
-            self.lib.bird_queue_destroy(self.queue)
+            is_forked = self.is_forked
+            for handle in (*self._channels, self.client):
+                handle.end(_abi.BIRD_ERR_CLOSED, at_once=is_forked)
+            self._channels.clear()

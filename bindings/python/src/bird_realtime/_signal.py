@@ -1,4 +1,4 @@
-"""Waiting for a change that another thread announces."""
+"""Waiting for a change that another thread announces, and whose turn it is."""
 
 from __future__ import annotations
 
@@ -38,3 +38,8 @@ class Signal:
             except IndexError:
                 return
             ticket.release()
+
+
+def is_owned(lock: threading.RLock) -> bool:
+    """True if the calling thread has the lock: in what it runs with it or, if a signal handler asks, beneath that."""
+    return bool(lock._is_owned())  # type: ignore[attr-defined]

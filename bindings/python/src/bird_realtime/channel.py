@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any
 
 from . import _abi, _json
+from ._handle import Handle
 from ._native import text_argument
 from .bindings import Binding, Bindings, GloballyBindable, Handler
 from .errors import BirdRealtimeError, InvalidArgument, NotSubscribed, NotSupported, TimedOut
@@ -30,7 +30,7 @@ class Channel(GloballyBindable):
     def __init__(self, client: BirdRealtime, name: str, tag: int) -> None:
         super().__init__(client._lock, client._check_process)
         self._client = client
-        self._handle: c_void_p | None = None
+        self._handle: Handle | None = None
         self._tag = tag
         #: for each bound event the bindings to run (another object after each change), and those for every other
         #: application event
@@ -106,13 +106,13 @@ class Channel(GloballyBindable):
         has_failed = state == "failed" and self._is_told and self.error is not None
         return state == "unsubscribed" or has_failed or self._client._is_over()
 
-    def _current_handle(self) -> c_void_p | None:
+    def _current_handle(self) -> Handle | None:
         self._check_process()
         # The lock: subscribe() may not have returned yet while its first record is delivered.
         with self._lock:
             return self._handle
 
-    def _live_handle(self) -> c_void_p:
+    def _live_handle(self) -> Handle:
         handle = self._current_handle()
         if handle is None:
             raise self.error or NotSubscribed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import threading
@@ -14,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from . import _abi
 from . import options as _options
+from ._handle import Handle
 from ._native import Native, text_argument
+from ._signal import is_owned
 from .authorization import Authorizer, HeaderProvider, Hooks, MayReconnect, MemberAuthorizer, Requests
 from .bindings import GloballyBindable
 from .channel import Channel, MemberChannel, PresenceChannel
 from .connection import STATES, Connection
 from .delivery import WAIT_SLICE_MS, Delivery
-from .errors import BirdRealtimeError, CalledInHandler, Closed, InvalidArgument, TimedOut
+from .errors import BirdRealtimeError, CalledInHandler, Closed, InvalidArgument, NotSubscribed, TimedOut
 from .events import TOLD_EVENTS, Member, SubscriptionFailed, member_of
 from .router import Completion, HandlerErrorHook, HandlerErrors, Router
 from .statistics import Statistics
@@ -108,19 +111,19 @@ class BirdRealtime(GloballyBindable):
         """Opens a connection, now if one is only planned. No effect when connecting or connected."""
         self._check_usable()
         self.connection._expect_connect()
-        self._native.call("bird_client_connect", self._native.client)
+        self._native.call(self._native.client, "bird_client_connect")
 
     def disconnect(self) -> None:
         """Closes the connection and plans nothing; channels and handlers stay for a later ``connect``."""
         self._check_usable()
         self.connection._expect_disconnect()
-        self._native.check(self._native.lib.bird_client_disconnect(self._native.client))
+        self._native.command("bird_client_disconnect")
 
     def retry_now(self) -> None:
         """Begins the attempt that is planned now, without asking ``may_reconnect``; the schedule of the attempts after
         it begins again. No effect unless the state is unavailable."""
         self._check_usable()
-        self._native.check(self._native.lib.bird_client_retry_now(self._native.client))
+        self._native.command("bird_client_retry_now")
 
     def configure(self, **options: Unpack[_options.Options]) -> None:
         """Changes options of the living client, one after the other: those of reconnects and of the keep-alive. An
@@ -138,7 +141,7 @@ class BirdRealtime(GloballyBindable):
         if hint not in _abi.NETWORK_HINTS:
             raise InvalidArgument(f"no network hint {hint!r}; there are {', '.join(_abi.NETWORK_HINTS)}", field="hint")
         self._check_usable()
-        self._native.check(self._native.lib.bird_client_network_hint(self._native.client, _abi.NETWORK_HINTS[hint]))
+        self._native.command("bird_client_network_hint", _abi.NETWORK_HINTS[hint])
 
     def wait_until(self, state: str, timeout: float | None = None) -> None:
         """Waits until the connection is, or has meanwhile been, in this state and its handlers have run. TimedOut
@@ -167,35 +170,40 @@ class BirdRealtime(GloballyBindable):
     def flush(self, timeout: float | None = None) -> None:
         """Waits until everything triggered so far has been written to the socket. TimedOut after timeout seconds."""
         self._check_usable()
-        self._native.check(self._flush(timeout), f"not everything was written within {timeout} s")
+        status = self._flush(timeout)
+        is_late = status == _abi.BIRD_ERR_TIMEOUT
+        self._native.check(status, f"not everything was written within {timeout} s" if is_late else "")
 
     def close(self, timeout: float = 5.0) -> None:
         """Sends what is queued, closes the connection and ends the client; afterwards no handler is called. It waits at
-        most timeout seconds for the network and for a handler that is running. In a handler it does not wait."""
+        most timeout seconds for the network and for a handler that is running. In a handler it does not wait, nor in a
+        signal handler that has interrupted the delivery or a call that changes the client; what has not been delivered
+        then is dropped."""
         if self._native.is_forked:
             self._delivery.abandon()
             self._finalizer.detach()
             return
+        is_inside = self._delivery.is_in_handler or is_owned(self._lock)
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
         deadline = time.monotonic() + timeout
         try:
-            self._close_connection(deadline)
+            self._close_connection(deadline, is_inside)
         finally:
-            self._delivery.end(max(0.0, deadline - time.monotonic()))
+            self._delivery.end(None if is_inside else max(0.0, deadline - time.monotonic()))
         self._finalizer.detach()
 
-    def _close_connection(self, deadline: float) -> None:
-        lib, client = self._native.lib, self._native.client
-        if self._delivery.is_in_handler:
-            lib.bird_client_close(client, 0)
+    def _close_connection(self, deadline: float, is_inside: bool) -> None:
+        close = self._native.lib.bird_client_close
+        if is_inside:
+            self._native.client.call(close, 0)
             with self._lock:
                 self._router.silence()
         else:
             self._flush(_left_ms(deadline) / 1000)
-            lib.bird_client_close(client, min(CLOSE_ANSWER_MS, _left_ms(deadline)))
+            self._native.client.call(close, min(CLOSE_ANSWER_MS, _left_ms(deadline)))
 
     def __enter__(self) -> BirdRealtime:
         return self
@@ -243,20 +251,22 @@ class BirdRealtime(GloballyBindable):
                 channel._reset()
             handle = c_void_p()
             try:
-                self._native.call("bird_client_subscribe", self._native.client, text, 0, byref(handle))
+                self._native.call(self._native.client, "bird_client_subscribe", text, 0, byref(handle))
+                if is_new:
+                    channel._handle = self._native.hold(handle, channel._tag)
+                else:
+                    # One counted reference per channel is enough.
+                    self._native.lib.bird_channel_release(handle)
+                # Again: close() does not wait for this call.
+                self._check_usable()
             except BirdRealtimeError as error:
                 if is_new:
                     self._forget(channel)
+                    if channel._handle is not None:
+                        self._native.give_back(channel._handle)
                 if error.status != _abi.BIRD_ERR_NAME:
                     raise
                 self._fail(channel, error)
-                return channel
-            if is_new:
-                self._native.hold(handle, channel._tag)
-                channel._handle = handle
-            else:
-                # One counted reference per channel is enough.
-                self._native.lib.bird_channel_release(handle)
             return channel
 
     def unsubscribe(self, name: str) -> None:
@@ -295,7 +305,7 @@ class BirdRealtime(GloballyBindable):
         self._router.completions[tag] = completion
         try:
             flags = _abi.BIRD_SIGNIN_REFRESH if refresh else 0
-            self._native.call("bird_client_signin", self._native.client, flags, tag)
+            self._native.call(self._native.client, "bird_client_signin", flags, tag)
             if not self._wait(lambda: completion.is_done or self._is_closed, timeout):
                 raise TimedOut(f"no answer to the signin within {timeout} s")
         finally:
@@ -315,20 +325,23 @@ class BirdRealtime(GloballyBindable):
         """Counters and gauges of this moment."""
         self._check_usable()
         counters = _abi.StatisticsCounters(struct_size=sizeof(_abi.StatisticsCounters))
-        self._native.check(self._native.lib.bird_client_statistics(self._native.client, byref(counters)))
+        self._native.command("bird_client_statistics", byref(counters))
         return Statistics(*(getattr(counters, name) for name in Statistics._fields))
 
     def dump(self) -> dict[str, Any]:
         """All that a bug report should say of this client: versions, options, state, latest changes and errors,
         channels, statistics. Secrets are masked."""
         self._check_usable()
-        report: dict[str, Any] = json.loads(self._native.text("bird_client_dump", self._native.client))
+        report: dict[str, Any] = json.loads(self._native.text(self._native.client, "bird_client_dump"))
         return report
 
     # ------------------------------------------------------------------------------------------- for channels ----
 
     def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
         self._check_process()
+        if is_owned(self._lock):
+            # What is to be delivered may need the lock.
+            raise CalledInHandler("this signal handler has interrupted a call of the client, which must return first")
         return self._delivery.wait_for(is_done, timeout)
 
     def _is_over(self) -> bool:
@@ -345,24 +358,27 @@ class BirdRealtime(GloballyBindable):
     def _own_name(self, event: str) -> str:
         """What the library tells of has a name in each dialect, and one number, which its records carry from now on
         instead of a name to decode."""
-        if self._is_closed:
+        try:
+            return self._router.names.setdefault(self._native.intern(text_argument(event, "event")), event)
+        except Closed:
             return event
-        return self._router.names.setdefault(self._native.intern(text_argument(event, "event")), event)
 
     def _changed(self) -> None:
-        for channel in self._router.by_tag.values():
+        for channel in list(self._router.by_tag.values()):
             channel._changed()
 
-    def _trigger(self, channel: c_void_p, event: bytes, payload: bytes | None) -> None:
+    def _trigger(self, channel: Handle, event: bytes, payload: bytes | None) -> None:
         self._check_usable()
         length = 0 if payload is None else len(payload)
-        self._native.call("bird_channel_trigger", channel, event, payload, length)
+        self._native.call(channel, "bird_channel_trigger", event, payload, length)
 
-    def _channel_state(self, channel: c_void_p) -> str:
+    def _channel_state(self, channel: Handle) -> str:
         self._check_process()
         number = _abi.BIRD_CHANNEL_UNSUBSCRIBED
-        if not self._is_closed:
-            number = self._native.number("bird_channel_state", channel)
+        # Another thread may end either at any moment.
+        with contextlib.suppress(Closed, NotSubscribed):
+            if not self._is_closed:
+                number = self._native.number(channel, "bird_channel_state")
         return _abi.CHANNEL_STATE_NAMES.get(number, f"state {number}")
 
     def _unsubscribe(self, channel: Channel) -> None:
@@ -371,10 +387,10 @@ class BirdRealtime(GloballyBindable):
             handle = channel._handle
             self._forget(channel)
             channel._end()
-            if handle is not None and not self._is_closed:
-                status = self._native.lib.bird_channel_unsubscribe(handle)
+            if handle is not None:
+                status = handle.call(self._native.lib.bird_channel_unsubscribe)
                 self._native.give_back(handle)
-                if status != _abi.BIRD_ERR_UNSUBSCRIBED:
+                if status not in (_abi.BIRD_ERR_UNSUBSCRIBED, _abi.BIRD_ERR_CLOSED):
                     self._native.check(status)
 
     # ------------------------------------------------------------------------------------------------ private ----
@@ -386,30 +402,33 @@ class BirdRealtime(GloballyBindable):
 
     def _state(self) -> str:
         self._check_process()
-        if self._is_closed:
-            return "disconnected"
-        number = self._native.number("bird_client_state", self._native.client)
+        number = _abi.BIRD_STATE_DISCONNECTED
+        with contextlib.suppress(Closed):
+            if not self._is_closed:
+                number = self._native.number(self._native.client, "bird_client_state")
         return _abi.STATE_NAMES.get(number, f"state {number}")
 
     def _text(self, function: str) -> str | None:
         self._check_process()
-        return None if self._is_closed else self._native.text(function, self._native.client) or None
+        with contextlib.suppress(Closed):
+            if not self._is_closed:
+                return self._native.text(self._native.client, function) or None
+        return None
 
     def _flush(self, timeout: float | None) -> int:
         """The status of bird_client_flush, waiting in slices for the sake of Ctrl-C."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             slice_ms = WAIT_SLICE_MS if deadline is None else min(WAIT_SLICE_MS, _left_ms(deadline))
-            status: int = self._native.lib.bird_client_flush(self._native.client, slice_ms)
+            status = self._native.client.call(self._native.lib.bird_client_flush, slice_ms)
             if status != _abi.BIRD_ERR_TIMEOUT or slice_ms == 0:
                 return status
 
     def _member_channel(self) -> MemberChannel:
         channel = MemberChannel(self, "", next(self._tags))
         handle = c_void_p()
-        self._native.check(self._native.lib.bird_client_member_channel(self._native.client, byref(handle)))
-        self._native.hold(handle, channel._tag)
-        channel._handle = handle
+        self._native.command("bird_client_member_channel", byref(handle))
+        channel._handle = self._native.hold(handle, channel._tag)
         self._router.by_tag[channel._tag] = channel
         return channel
 

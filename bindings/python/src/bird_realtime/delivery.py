@@ -4,6 +4,10 @@ At any time at most one thread has the *turn*: it alone empties the queue and ru
 client's dispatcher thread. Without one, or while it is paused for run_forever, each waiting call takes the turn for
 short slices.
 
+A signal handler may come at any point of a thread that has the turn. While that one only rests, in the library's wait,
+nothing is half done: the handler can deliver, wait and end the client as if it had been called by nobody. Everywhere
+else the turn counts as a handler that is running (is_in_handler).
+
 Ctrl-C: Python runs signal handlers only between its own instructions, and the library's wait is one call. A calling
 thread therefore waits in slices of WAIT_SLICE_MS. The dispatcher thread, which signals never interrupt, waits without
 limit.
@@ -21,7 +25,7 @@ from typing import Callable
 from . import logs
 from ._native import Native
 from ._records import Records
-from ._signal import Signal
+from ._signal import Signal, is_owned
 from .errors import BirdRealtimeError, CalledInHandler, ForkedClient, QueueFull
 from .router import Router
 from .stream import Buffer
@@ -34,7 +38,7 @@ POSTED_CALLS_MAX = 1_024
 EXIT_WAIT_S = 2.0
 
 _living: weakref.WeakSet[Delivery] = weakref.WeakSet()
-_exit_hook_lock = threading.Lock()
+_exit_hook_lock = threading.RLock()  # reentrant: a signal handler may create a client, too
 _has_exit_hook = False
 
 
@@ -60,8 +64,9 @@ class Delivery:
         self._router: Callable[[], Router | None] = weakref.ref(router)
         self._buffers: tuple[Buffer, ...] = ()
         self._buffers_lock = threading.RLock()
-        # Reentrant only because a thread can ask whether it has it by giving it back.
+        # Reentrant for signal handlers, and because a thread can ask whether it has it by giving it back.
         self._turn = threading.RLock()
+        #: the thread that has the turn, unless it rests
         self._handler_thread: int | None = None
         self._posted = router.posted
         self._progress = Signal()
@@ -79,7 +84,7 @@ class Delivery:
 
     @property
     def is_in_handler(self) -> bool:
-        """True inside a handler or an authorizer of this client."""
+        """True inside a handler or an authorizer of this client, and in what interrupts the delivery around them."""
         return self._handler_thread == get_ident()
 
     @property
@@ -191,51 +196,65 @@ class Delivery:
 
     def _deliver(self, timeout_ms: int) -> bool:
         """One round: what was posted and one batch, waiting at most this long for it. False: nothing came."""
-        has_posted = bool(self._posted)
-        records = self._take(0 if has_posted else timeout_ms)
         try:
             self._handler_thread = get_ident()
+            has_posted = bool(self._posted)
+            records = self._take(0 if has_posted else timeout_ms)
             router = self._router()
             if router is not None:
                 router.run_posted()
                 if records is not None:
                     router.deliver(records)
+            if records is not None:
+                self._native.release()
+            return records is not None or has_posted
         finally:
             self._handler_thread = None
-        if records is not None:
-            self._native.release()
-        return records is not None or has_posted
 
     def _take(self, timeout_ms: int) -> Records | None:
         if self._native.is_destroyed:
             return None
         if self._is_blocked():
             slice_ms = WAIT_SLICE_MS if timeout_ms < 0 else min(timeout_ms, WAIT_SLICE_MS)
-            self._progress.wait(lambda: not self._is_blocked(), slice_ms / 1000)
+            self._rest(lambda: self._progress.wait(lambda: not self._is_blocked(), slice_ms / 1000))
             return None
         records = self._native.take()
-        if records is None and timeout_ms != 0 and self._native.wait(timeout_ms):
-            records = self._native.take()
+        if records is None and timeout_ms != 0:
+            self._rest(lambda: self._native.wait(timeout_ms))
+            # Asked again: what has interrupted the rest may have ended the client.
+            if not self._native.is_destroyed:
+                records = self._native.take()
         return records
+
+    def _rest(self, wait: Callable[[], object]) -> None:
+        """Waits with the turn while nothing is half done."""
+        self._handler_thread = None
+        try:
+            wait()
+        finally:
+            self._handler_thread = get_ident()
 
     def _is_blocked(self) -> bool:
         return any(buffer.is_full for buffer in self._buffers)
 
     # ------------------------------------------------------------------------------------------------- ending ----
 
-    def end(self, timeout: float) -> None:
-        """Delivers what is left and destroys the native client; from a handler, after it has returned."""
+    def end(self, timeout: float | None) -> None:
+        """Delivers what is left and destroys the native client. In a handler the one who has the turn does so when the
+        handler has returned. Otherwise this waits timeout seconds for that one; None: not at all."""
         self._is_ending = True
         self.resume_thread()
         self._native.wake()
         if self.is_in_handler:
             return
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + (timeout or 0)
         while not self._native.is_destroyed:
             left_s = deadline - time.monotonic()
-            # Without time too: if nobody has the turn, nobody else will end the client.
-            if self._thread is None and self._deliver_slice(0):
+            # Without time too: if nobody has the turn, or this thread rests with it, nobody else will end the client.
+            if (self._thread is None or is_owned(self._turn)) and self._deliver_slice(0):
                 continue
+            if timeout is None:
+                return
             if left_s <= 0:
                 break
             if self._thread is not None:

@@ -95,7 +95,7 @@ class Router:
         """No handler is called any more."""
         self._is_silent = True
         self.posted.clear()
-        for channel in self.by_tag.values():
+        for channel in list(self.by_tag.values()):
             channel._forget_routes()
         self.by_tag.clear()
         self.channels.clear()

@@ -33,6 +33,8 @@ class FakeLibrary:
         self._names: dict[int, str] = {}
         self._interned: dict[bytes, int] = {}
         self.released: list[int] = []
+        self._references: dict[int, int] = {}
+        self._dead: set[int] = set()
         self.destroyed: list[str] = []
 
     def deliver(self, batch: BatchMaker) -> None:
@@ -52,6 +54,10 @@ class FakeLibrary:
         self._handles += 1
         return self._handles
 
+    def _handle_status(self, arguments: tuple[Any, ...]) -> int:
+        is_dead = bool(arguments) and getattr(arguments[0], "value", None) in self._dead
+        return _abi.BIRD_ERR_HANDLE if is_dead else _abi.BIRD_OK
+
     def _status(self, name: str) -> int:
         return self.statuses.get(name, _abi.BIRD_OK)
 
@@ -62,7 +68,7 @@ class FakeLibrary:
 
         def function(*arguments: Any) -> int:
             self.calls.append((name, *arguments))
-            return self._status(name)
+            return self._handle_status(arguments) or self._status(name)
 
         return function
 
@@ -79,6 +85,7 @@ class FakeLibrary:
 
     def bird_client_destroy(self, client: Any) -> int:
         self.destroyed.append("client")
+        self._dead.add(client.value)
         return _abi.BIRD_OK
 
     def bird_queue_destroy(self, queue: Any) -> int:
@@ -87,13 +94,17 @@ class FakeLibrary:
 
     def bird_client_state(self, client: Any, state: Any) -> int:
         state._obj.value = self.state
-        return _abi.BIRD_OK
+        return self._handle_status((client,))
 
     def _channel(self, name: bytes, channel: Any) -> int:
         handle = self._channels.setdefault(name, self._new_handle())
+        self._references[handle] = self._references.get(handle, 0) + 1
         self._names[handle] = name.decode()
         channel._obj.value = handle
         return _abi.BIRD_OK
+
+    def handle_of(self, name: str) -> int:
+        return next(handle for handle, each in self._names.items() if each == name)
 
     def bird_client_subscribe(self, client: Any, name: bytes, tag: int, channel: Any, error: Any) -> int:
         status = self._status("bird_client_subscribe")
@@ -108,10 +119,15 @@ class FakeLibrary:
 
     def bird_channel_state(self, channel: Any, state: Any) -> int:
         state._obj.value = self.channel_states.get(channel.value, _abi.BIRD_CHANNEL_SUBSCRIBED)
-        return _abi.BIRD_OK
+        return self._handle_status((channel,))
 
     def bird_channel_release(self, channel: Any) -> None:
+        assert channel.value not in self._dead
         self.released.append(channel.value)
+        # References are counted; the package holds one, and gives others back at once.
+        self._references[channel.value] -= 1
+        if self._references[channel.value] == 0:
+            self._dead.add(channel.value)
 
     def bird_channel_unsubscribe(self, channel: Any) -> int:
         self._channels.pop(self._names[channel.value].encode(), None)
@@ -119,7 +135,7 @@ class FakeLibrary:
 
     def bird_client_intern(self, client: Any, event: bytes, event_id: Any, error: Any) -> int:
         event_id._obj.value = self._interned.setdefault(event, len(self._interned) + 1)
-        return _abi.BIRD_OK
+        return self._handle_status((client,))
 
     def event_id(self, name: str) -> int:
         return self._interned[name.encode()]

@@ -376,8 +376,7 @@ def test_wait_subscribed(fake: FakeLibrary, bird: BirdRealtime) -> None:
     batch.subscribed(orders._tag, {})
     fake.deliver(batch)
     orders.wait_subscribed(GENEROUS_S)
-    assert orders._handle is not None
-    handle = orders._handle.value or 0
+    handle = fake.handle_of("orders")
     fake.channel_states[handle] = _abi.BIRD_CHANNEL_PENDING
     with pytest.raises(TimedOut):
         orders.wait_subscribed(0.05)

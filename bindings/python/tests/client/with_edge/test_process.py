@@ -110,6 +110,47 @@ def test_interrupt(edge: EdgeServer, start: Start, wait: str, thread: bool) -> N
     edge.wait_for_connections(0)
 
 
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "bird.run_forever()",
+        "list(bird.events())",
+        "list(orders)",
+        "bird.wait_until('failed')",
+        "bird.signin()",
+        "bird.subscribe('private-a').wait_subscribed()",
+        "[orders.state for _ in iter(int, 1)]",
+        "[bird.subscribe('more').unsubscribe() for _ in iter(int, 1)]",
+    ],
+)
+@pytest.mark.parametrize("thread", [True, False])
+def test_sigterm_closes(edge: EdgeServer, start: Start, wait: str, thread: bool) -> None:
+    """As a service ends: its signal handler closes the client, whatever the main thread is in the middle of."""
+    edge.withhold("signin")
+    edge.fail_http("auth", hang=True)
+    program = start(
+        f"""
+        bird = client(thread={thread})
+        orders = bird.subscribe("orders")
+        bird.wait_until("connected")
+        def stop(*_):
+            began = time.monotonic()
+            bird.close(timeout=60)
+            say(time.monotonic() - began < {INTERRUPT_S})
+            os._exit(0)
+        signal.signal(signal.SIGTERM, stop)
+        say("waiting")
+        {wait}
+        """
+    )
+    wait_for_line(program, "waiting")
+    time.sleep(0.1)  # not needed for the result: it makes it likely that the program is inside the wait
+    program.send_signal(signal.SIGTERM)
+    code, output, errors = finished(program)
+    assert (code, output, errors) == (0, "True\n", "")
+    edge.wait_for_connections(0)
+
+
 @pytest.mark.parametrize("thread", [True, False])
 def test_interrupt_while_reconnecting(edge: EdgeServer, start: Start, thread: bool) -> None:
     program = start(

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bird_realtime import BirdRealtime, BirdRealtimeError, CalledInHandler, Event
+from bird_realtime import BirdRealtime, BirdRealtimeError, CalledInHandler, Event, _abi
 from bird_realtime.channel import Channel, PresenceChannel
 from bird_realtime.testing import EdgeServer
 
@@ -125,8 +125,9 @@ class Torture:
             chance.choice(waits if waits_now else calls)()
         except CalledInHandler:
             assert is_handler
-        except BirdRealtimeError:
-            pass
+        except BirdRealtimeError as error:
+            if error.status == _abi.BIRD_ERR_HANDLE:
+                raise AssertionError("a handle was released while a call used it") from error
 
     def look_at(self, bird: BirdRealtime) -> None:
         for channel in bird.channels.values():
