@@ -117,7 +117,7 @@ class Edge:
         """Calls one of the edge's test controls."""
         connection = http.client.HTTPConnection(self.facts["ws_host"], timeout=DEADLINE_S)
         with contextlib.closing(connection):
-            connection.request("POST", f"/_edge/{name}", "{}")
+            connection.request("POST", f"/_edge/{name}", "{}", {"content-type": "application/json"})
             return json.load(connection.getresponse())["result"]
 
     def wait_for_channels(self, members: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ def signed_in(edge: EdgeServer, client: RawClient, member_id: str) -> dict[str, 
     request = urllib.request.Request(  # noqa: S310
         edge.member_auth_endpoint,
         json.dumps({"connection_id": client.connection_id}).encode(),
-        {"authorization": f"Bearer {member_id}"},
+        {"authorization": f"Bearer {member_id}", "content-type": "application/json"},
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(request) as answer:

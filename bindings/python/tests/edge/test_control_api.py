@@ -20,8 +20,9 @@ Connect = Callable[[], RawClient]
 def control(edge: EdgeServer, name: str, body: bytes | None = None, **arguments: Any) -> Any:
     """The result of a control, or the text of its error."""
     payload = json.dumps(arguments).encode() if body is None else body
+    url, headers = f"{edge.base_url}/_edge/{name}", {"content-type": "application/json"}
     try:
-        with urllib.request.urlopen(f"{edge.base_url}/_edge/{name}", payload, TIMEOUT_S) as response:  # noqa: S310
+        with urllib.request.urlopen(urllib.request.Request(url, payload, headers), timeout=TIMEOUT_S) as response:  # noqa: S310
             return json.load(response)["result"]
     except urllib.error.HTTPError as error:
         with error:

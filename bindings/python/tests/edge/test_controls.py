@@ -59,7 +59,8 @@ def test_drop_connections(edge: EdgeServer, connect: Connect, reset: bool) -> No
 def test_a_reset_is_a_reset(edge: EdgeServer) -> None:
     with socket.create_connection((edge.host, edge.port), TIMEOUT_S) as stream:
         stream.sendall(
-            f"GET /app/{edge.app_key}?protocol=7 HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET /app/{edge.app_key}?protocol=7 HTTP/1.1\r\nHost: localhost\r\n"
+            "Upgrade: websocket\r\nConnection: Upgrade\r\n"
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
         edge.wait_for_connections(1)

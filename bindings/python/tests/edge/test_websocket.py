@@ -267,12 +267,12 @@ def test_invalid_utf8_closes_with_1007(connect: Connect) -> None:
 
 
 def test_a_plain_get_of_the_app_path_asks_for_an_upgrade(edge: EdgeServer) -> None:
-    assert _exchange(edge, f"GET /app/{edge.app_key} HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.0 426 ")
+    assert _exchange(edge, f"GET /app/{edge.app_key} HTTP/1.0\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.0 426 ")
 
 
 def test_an_upgrade_without_a_key_is_a_bad_request(edge: EdgeServer) -> None:
     upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    request = f"GET /app/{edge.app_key}?protocol=7 HTTP/1.1\r\nHost: x\r\n{upgrade}\r\n"
+    request = f"GET /app/{edge.app_key}?protocol=7 HTTP/1.1\r\nHost: localhost\r\n{upgrade}\r\n"
     assert _exchange(edge, request).startswith(b"HTTP/1.1 400 ")
 
 
@@ -281,7 +281,8 @@ def test_no_frame_follows_a_close_frame(edge: EdgeServer) -> None:
     key = "dGhlIHNhbXBsZSBub25jZQ=="
     with socket.create_connection((edge.host, edge.port), TIMEOUT_S) as stream:
         stream.sendall(
-            f"GET /app/{edge.app_key}?protocol=7 HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET /app/{edge.app_key}?protocol=7 HTTP/1.1\r\nHost: localhost\r\n"
+            "Upgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
         edge.wait_for_connections(1)

@@ -42,6 +42,8 @@ class AuthBackend:
     def _answer(self, call: Call, needed: tuple[str, ...], wrong_signature: bool) -> Reply:
         if call.method != "POST":
             return json_reply(405, {"error": "this endpoint answers POST"}, {"allow": "POST"})
+        if not call.is_json:
+            return json_reply(415, {"error": "this endpoint needs the header content-type: application/json"})
         fields = _fields(call.body)
         missing = [key for key in needed if not isinstance(fields.get(key), str) or not fields[key]]
         if missing:

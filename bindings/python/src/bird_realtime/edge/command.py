@@ -100,6 +100,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long cache channels keep their last event (default, and at most, %(default)s)",
     )
+    add(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="lets browser pages of this origin use the edge, * of any; repeatable (default: this machine's only)",
+    )
+    add(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name by which clients reach the edge; repeatable (default: loopback names and --host)",
+    )
     add("--lenient", action="store_true", help="accept a double subscribe, ignore a needless unsubscribe")
     add("--plain-data", action="store_true", help="send data as plain JSON, not as a string of JSON")
     add("--tls-cert", metavar="FILE", help="certificate chain (PEM); the edge then speaks wss and https only")
@@ -153,6 +167,8 @@ def _config(options: argparse.Namespace) -> EdgeConfig:
         double_encoding=not options.plain_data,
         tls_cert=options.tls_cert,
         tls_key=options.tls_key,
+        allow_origins=options.allow_origin,
+        allow_hosts=options.allow_host,
         **optional,
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from .hosts import host_problem, origin_problem
 from .names import member_id_problem
 
 DEFAULT_APP_ID = "rap_00000000000000000000edge01"
@@ -66,6 +67,8 @@ class EdgeConfig:
     that each member watches, as the auth backend signs them. `client_event_sender_key` is a top-level key under which
     client events on presence channels carry the member id of the sender (Pusher's is `user_id`; Bird's is not public,
     so this one follows the other renamed keys); None: they do not.
+    `allow_origins` are the origins of browser pages that may use the edge beside those of this machine, as browsers
+    send them, or "*"; `allow_hosts` are names by which it is reached beside `host` and those of loopback.
     """
 
     host: str = "127.0.0.1"
@@ -93,6 +96,8 @@ class EdgeConfig:
     outbox_limit_bytes: int = 4 * 1024 * 1024
     tls_cert: str | None = None
     tls_key: str | None = None
+    allow_origins: Sequence[str] = ()
+    allow_hosts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
@@ -108,6 +113,14 @@ class EdgeConfig:
         for member_id, watched in self.watchlists.items():
             for each in (member_id, *watched):
                 _check_member("watch", each)
+        for origin in self.allow_origins:
+            problem = origin_problem(origin)
+            if problem is not None:
+                raise ConfigError("allow_origin", f"{origin!r}: {problem}")
+        for host in self.allow_hosts:
+            problem = host_problem(host)
+            if problem is not None:
+                raise ConfigError("allow_host", f"{host!r}: {problem}")
         if len(self.encryption_master_key) != MASTER_KEY_BYTES:
             raise ConfigError("encryption_master_key", f"must be {MASTER_KEY_BYTES} bytes")
         if self.tls_key and not self.tls_cert:

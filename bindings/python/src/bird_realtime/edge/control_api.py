@@ -1,9 +1,11 @@
 """The test controls over HTTP: `POST /_edge/<control>` with a JSON object of its arguments.
 
 `GET /_edge/` lists the controls with their arguments. An argument of bytes travels as base64. The reply is
-`{"result": …}`, or status 400 and `{"error": …}`. Controls that only look take a GET as well. Example:
+`{"result": …}`, or a status of 400 or more and `{"error": …}`. Controls that only look take a GET as well, with their
+arguments in the query. Example:
 
-    curl -d '{"code": 4009, "reason": "bye"}' http://127.0.0.1:PORT/_edge/close_connections
+    curl -H 'content-type: application/json' -d '{"code": 4009, "reason": "bye"}' \
+        http://127.0.0.1:PORT/_edge/close_connections
 """
 
 from __future__ import annotations
@@ -34,13 +36,20 @@ class ControlApi:
 
     def answer(self, call: Call) -> Reply:
         name = "/".join(call.path[1:])
-        if not name:
+        if not name and call.method in ("GET", "POST"):
             return json_reply(200, {"result": {key: _describe(method) for key, method in self._controls.items()}})
         method = self._controls.get(name)
         if method is None:
             return json_reply(404, {"error": f"no control {name}; GET /_edge/ lists them"})
+        only_looks = getattr(method, "only_looks", False)
+        if call.method != "POST" and not (only_looks and call.method == "GET"):
+            allowed = "GET, POST" if only_looks else "POST"
+            return json_reply(405, {"error": f"{name} takes {allowed}; {_how_to_call(name)}"}, {"allow": allowed})
+        if call.method == "POST" and not call.is_json:
+            return json_reply(415, {"error": f"the body must say that it is JSON; {_how_to_call(name)}"})
         try:
-            return json_reply(200, {"result": _plain(method(**_arguments(method, call.body)))})
+            given = _parsed(call.body) if call.method == "POST" else dict(call.query)
+            return json_reply(200, {"result": _plain(method(**_arguments(method, given)))})
         except (ConfigError, ControlError) as error:
             return json_reply(400, {"error": str(error)})
 
@@ -54,14 +63,25 @@ def _describe(method: Any) -> dict[str, Any]:
     return {"summary": summary, "arguments": parameters}
 
 
-def _arguments(method: Any, body: bytes) -> dict[str, Any]:
-    """The arguments in `body`, checked against the annotations of the control."""
+def _how_to_call(name: str) -> str:
+    return (
+        f"send POST /_edge/{name} with the header content-type: application/json and a JSON object of arguments, "
+        "such as {}"
+    )
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
     try:
         given = parse(body.decode()) if body else {}
     except (JSONTextError, UnicodeDecodeError) as error:
         raise ControlError(f"body: {error}") from None
     if not isinstance(given, dict):
         raise ControlError("body: expected a JSON object of arguments")
+    return given
+
+
+def _arguments(method: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments given, checked against the annotations of the control."""
     hints = get_type_hints(method)
     parameters = inspect.signature(method).parameters
     for name in given:

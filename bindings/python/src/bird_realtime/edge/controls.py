@@ -63,6 +63,13 @@ def control(method: _Method) -> _Method:
     return cast(_Method, on_loop)
 
 
+def look(method: _Method) -> _Method:
+    """The same for a control that changes nothing."""
+    on_loop = control(method)
+    on_loop.only_looks = True  # type: ignore[attr-defined]
+    return on_loop
+
+
 class Controls:
     """The controls of `edge`. A `connection_id` of None means every open connection.
 
@@ -80,7 +87,7 @@ class Controls:
 
     # Looking
 
-    @control
+    @look
     def connections(self) -> list[ConnectionInfo]:
         """The open connections, oldest first."""
         now = time.monotonic()
@@ -89,13 +96,13 @@ class Controls:
             for c in self.edge.hub.connections.values()
         ]
 
-    @control
+    @look
     def channels(self) -> list[ChannelInfo]:
         """The occupied channels, member channels included, sorted by name."""
         hub = self.edge.hub
         return [ChannelInfo(name, hub.connection_count(name), hub.member_ids(name)) for name in hub.channel_names()]
 
-    @control
+    @look
     def journal(self, kind: str | None = None, connection_id: str | None = None) -> list[Entry]:
         """What happened, oldest first: all of it, or one kind or one connection only; see `Entry`."""
         return [

@@ -14,8 +14,8 @@ from .replies import Call, Reply
 HANG_LIMIT_S = 600.0
 
 
-class Unreadable(Exception):  # noqa: N818
-    """A request that cannot be turned into a `Call`; carries the HTTP status and what is wrong."""
+class Refused(Exception):  # noqa: N818
+    """A request that is not served; carries the HTTP status and what is wrong."""
 
     def __init__(self, status: int, problem: str) -> None:
         super().__init__(problem)
@@ -27,17 +27,17 @@ def path_of(request: web.BaseRequest) -> tuple[str, ...]:
     try:
         return tuple(unquote(part, errors="strict") for part in request.rel_url.raw_path.split("/")[1:])
     except UnicodeDecodeError:
-        raise Unreadable(400, "the path is not percent-encoded UTF-8") from None
+        raise Refused(400, "the path is not percent-encoded UTF-8") from None
 
 
 async def read_call(request: web.BaseRequest, body_limit_bytes: int) -> Call:
-    """Reads the whole request; raises Unreadable when the body is larger than the bound."""
+    """Reads the whole request; raises Refused when the body is larger than the bound."""
     path = path_of(request)
     body = bytearray()
     async for chunk in request.content.iter_any():
         body += chunk
         if len(body) > body_limit_bytes:
-            raise Unreadable(413, f"the body is larger than {body_limit_bytes} bytes")
+            raise Refused(413, f"the body is larger than {body_limit_bytes} bytes")
     headers = {name.lower(): value for name, value in request.headers.items()}
     return Call(request.method, path, tuple(request.rel_url.query.items()), headers, bytes(body))
 

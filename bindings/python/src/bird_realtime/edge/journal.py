@@ -18,7 +18,7 @@ class Entry:
     | kind | connection_id | text |
     | --- | --- | --- |
     | `upgrade` | - | path and query of an upgrade request, accepted or not |
-    | `refused` | - | close code and reason |
+    | `refused` | - | close code and reason of an upgrade, or 403 and why a request was not served |
     | `opened` | yes | path and query |
     | `received` | yes | a text message of the client |
     | `closed` | yes | close code, 1006 when there was none |

@@ -21,6 +21,11 @@ class Call:
     def header(self, name: str) -> str | None:
         return self.headers.get(name)
 
+    @property
+    def is_json(self) -> bool:
+        """Whether the body says of itself that it is JSON. A browser asks before it sends that to another origin."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+
     def bearer(self) -> str | None:
         """The token of `Authorization: Bearer <token>`; None when there is none."""
         scheme, _, token = self.headers.get("authorization", "").partition(" ")

@@ -15,7 +15,8 @@ from .config import ConfigError, EdgeConfig
 from .control_api import ControlApi
 from .controls import Controls
 from .faults import Faults, Target
-from .http_io import Unreadable, path_of, read_call, respond, suffer
+from .guard import Guard
+from .http_io import Refused, path_of, read_call, respond, suffer
 from .hub import Hub
 from .journal import Journal
 from .replies import Call, Reply, json_reply
@@ -26,6 +27,8 @@ REST_BODY_LIMIT_BYTES = 1024 * 1024
 AUTH_BODY_LIMIT_BYTES = 16 * 1024
 CONTROL_BODY_LIMIT_BYTES = 64 * 1024 * 1024
 STOP_GRACE_S = 0.5
+
+_REST_ERRORS = {403: "auth_error", 413: "payload_too_large_error"}
 
 
 class Edge:
@@ -40,6 +43,7 @@ class Edge:
         self.auth = AuthBackend(config, self.hub)
         self.rest = RestApi(self.hub, config.api_key)
         self._controls = ControlApi(Controls(self))
+        self._guard = Guard(config)
         self._ssl = _ssl_context(config)
         self._stopping = asyncio.Event()
         app = web.Application()
@@ -71,17 +75,24 @@ class Edge:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
+            self._check_sender(request)
             path = path_of(request)
             if request.headers.get("upgrade", "").lower() == "websocket":
                 return await self._upgrade(request, path)
             return await self._answer(request, path)
-        except Unreadable as error:
+        except Refused as error:
             return respond(self._refusal(request, error))
 
-    def _refusal(self, request: web.Request, error: Unreadable) -> Reply:
+    def _check_sender(self, request: web.Request) -> None:
+        problem = self._guard.problem({name.lower(): value for name, value in request.headers.items()})
+        if problem is not None:
+            self.journal.add("refused", text=f"403 {problem}")
+            raise Refused(403, problem)
+
+    def _refusal(self, request: web.Request, error: Refused) -> Reply:
         if not request.raw_path.startswith("/v1/"):
             return json_reply(error.status, {"error": str(error)})
-        type_ = "payload_too_large_error" if error.status == 413 else "bad_request_error"
+        type_ = _REST_ERRORS.get(error.status, "bad_request_error")
         return self.rest.refuse(RestError(error.status, type_, str(error)))
 
     async def _upgrade(self, request: web.Request, path: tuple[str, ...]) -> web.StreamResponse:
