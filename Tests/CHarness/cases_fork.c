@@ -59,7 +59,16 @@ static fd_table open_fds(void) {
     return table;
 }
 
+static bool are_open(const fd_table *wanted) {
+    const fd_table found = open_fds();
+    return memcmp(found.is_open, wanted->is_open, sizeof found.is_open) == 0;
+}
+
+/* A thread of the library that is ending may still have to give some back. */
 static void check_open_fds(const fd_table *wanted) {
+    for (const int64_t end = now_ms() + DEADLINE_MS; !are_open(wanted) && now_ms() < end;) {
+        world_turn(&(world){0});
+    }
     const fd_table found = open_fds();
     for (int fd = 0; fd < FDS_MAX; fd++) {
         if (found.is_open[fd] != wanted->is_open[fd]) {
@@ -242,9 +251,10 @@ static void check_every_call_is_refused(handles *all) {
 
 /* Clients, queues, loops and options in the child; a channel needs none, but may be released. */
 static void destroy_inherited(handles *all) {
-    bird_channel_release(all->w->control);
-    world_close(all->w);
-    world_close(&all->asking);
+    world w = *all->w, asking = all->asking; /* the handles are tried once more afterwards */
+    bird_channel_release(w.control);
+    world_close(&w);
+    world_close(&asking);
     CHECK_STATUS(bird_client_destroy(all->looping), BIRD_OK);
     CHECK_STATUS(bird_loop_destroy(all->loop), BIRD_OK);
     bird_options_destroy(all->options);

@@ -13,11 +13,11 @@ EDGE_CASE(statistics_count_what_happened) {
     CHECK_INT(s.struct_size, sizeof s);
     CHECK_INT(s.attempts + s.connects + s.bytes_received + s.bytes_sent + s.messages_received + s.messages_sent, 0);
     world_connect(&w);
-    CHECK_STATUS(bird_client_statistics(w.client, &s), BIRD_OK);
+    /* What is received is counted at the end of a round of the reactor: behind the records. */
+    UNTIL(&w, bird_client_statistics(w.client, &s) == BIRD_OK && s.messages_received == 2); /* handshake, success */
     CHECK_INT(s.attempts, 1);
     CHECK_INT(s.connects, 1);
     CHECK_INT(s.authorizations, 1);
-    CHECK_INT(s.messages_received, 2); /* handshake, success */
     CHECK_INT(s.messages_sent, 1);
     CHECK(s.bytes_received > 100);
     CHECK(s.bytes_sent > 50);
@@ -28,8 +28,7 @@ EDGE_CASE(statistics_count_what_happened) {
     world_emit(&w, "[\"event\"]");
     world_emit(&w, "{\"event\":5}");
     world_settle(&w);
-    CHECK_STATUS(bird_client_statistics(w.client, &s), BIRD_OK);
-    CHECK_INT(s.events_delivered, 2); /* with the one of world_settle */
+    UNTIL(&w, bird_client_statistics(w.client, &s) == BIRD_OK && s.events_delivered == 2); /* one is world_settle's */
     CHECK_INT(s.frames_unroutable, 1);
     CHECK_INT(s.frames_malformed, 3);
     CHECK_INT(s.client_events_lost, 0);

@@ -6,7 +6,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,14 @@ class ScriptClient:
 
     def statistic(self, name: str) -> int:
         return int(self.do("statistics")[name])
+
+    def wait_for_statistic(self, name: str, is_so: Callable[[int], bool]) -> int:
+        """What it is when it is so: some counters follow behind the records that they count."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not is_so(value := self.statistic(name)):
+            assert time.monotonic() < deadline, f"{name} stays at {value}"
+            time.sleep(0.01)
+        return value
 
     def finish(self) -> None:
         """Ends the input; the program must end well and soon."""

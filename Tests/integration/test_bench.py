@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from paths import ROOT
 
+pytestmark = pytest.mark.xdist_group("bench")  # their results are made once
+
 CLIENTS = ["limit: walk", "limit: recv", "C loop", "C queue", "C thread", "Python raw", "Python JSON"]
 LATENCY_CLIENTS = ["limit: epoll", "C loop", "C queue", "C thread", "Python raw", "Python JSON"]
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from paths import ROOT
 
+pytestmark = pytest.mark.xdist_group("bench measures")  # their results are made once
+
 MEASURES = ["first", "dispatch", "private", "load", "client_events"]
 
 

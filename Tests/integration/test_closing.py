@@ -310,7 +310,7 @@ def test_cycles_leave_one_connection_and_one_handler(server: ScriptedServer, con
     last.send_text(event("tick", "orders", 1), event("tock", "orders", 2))
     client.wait_for("event", event="tock")
     assert len(client.all("event", event="tick")) == 1
-    assert client.statistic("events_delivered") == 2
+    client.wait_for_statistic("events_delivered", lambda value: value == 2)
 
 
 def test_flapping_server_is_dialled_slowly(server: ScriptedServer, connect: StartClient) -> None:

@@ -210,7 +210,7 @@ def test_slow_consumer_pauses_reading_and_loses_nothing(server: ScriptedServer, 
         for n in range(20_000):
             assert json.loads(client.wait_for("event")["data"])["n"] == n
         rest.result()
-    assert client.statistic("events_delivered") == 20_000
+    client.wait_for_statistic("events_delivered", lambda value: value == 20_000)
     assert not client.all("state", current="unavailable")
 
 

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_edge import CommandEdge
 from conftest import StartClient
 from paths import HEADER
-from script_client import ScriptClient
-from scripted_server import DEADLINE_S, ScriptedServer, event, refusing_port, succeeded, text
-
-
-def until(client: ScriptClient, name: str, is_so: Callable[[int], bool]) -> int:
-    deadline = time.monotonic() + DEADLINE_S
-    while not is_so(value := client.statistic(name)):
-        assert time.monotonic() < deadline, f"{name} stays at {value}"
-        time.sleep(0.01)
-    return value
+from scripted_server import ScriptedServer, event, refusing_port, succeeded, text
 
 
 def test_what_is_received(server: ScriptedServer, start: StartClient) -> None:
@@ -34,14 +25,14 @@ def test_what_is_received(server: ScriptedServer, start: StartClient) -> None:
     client.do("subscribe", "orders", 0)
     connection.join("orders")
     client.wait_for("subscribed")
-    until(client, "messages_received", lambda value: value == 2)
+    client.wait_for_statistic("messages_received", lambda value: value == 2)
     bytes_before = client.statistic("bytes_received")
     message = event("tick", "orders", 1)
     connection.send_text(message, event("tick", "strangers", 1), "no object", message)
-    until(client, "events_delivered", lambda value: value == 2)
+    client.wait_for_statistic("events_delivered", lambda value: value == 2)
     assert client.statistic("frames_malformed") == 1
     assert client.statistic("frames_unroutable") == 1
-    until(client, "messages_received", lambda value: value == 6)
+    client.wait_for_statistic("messages_received", lambda value: value == 6)
     assert client.statistic("bytes_received") >= bytes_before + 2 * len(text(message))
 
 
@@ -61,12 +52,13 @@ def test_what_is_sent(server: ScriptedServer, auth: ScriptedServer, start: Start
     client.do("trigger", "private-room", "client-tick", "1")
     connection.read_frame()
     assert client.statistic("messages_sent") == 2
-    until(client, "bytes_sent", lambda value: value > bytes_before + 100)
+    client.wait_for_statistic("bytes_sent", lambda value: value > bytes_before + 100)
     assert client.statistic("authorizations") == 1
 
 
 def test_client_events_that_wait(server: ScriptedServer, start: StartClient) -> None:
-    client = start(server, authorizer=1)
+    server.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # else it grows with what is read
+    client = start(server, authorizer=1, client_event_bytes_max=100_000, outbound_bytes_max=32_000_000)
     client.do("connect")
     connection = server.accept()
     connection.establish()
@@ -75,7 +67,7 @@ def test_client_events_that_wait(server: ScriptedServer, start: StartClient) -> 
     connection.join("private-room", auth="key:signature")
     client.wait_for("subscribed")
     assert client.statistic("outbound_bytes") == 0
-    payload = json.dumps("x" * 9000)
+    payload = json.dumps("x" * 60_000)
     # Nobody reads: the buffers of the sockets fill first.
     waiting = 0
     while client.statistic("outbound_bytes") < 50_000:
@@ -83,12 +75,12 @@ def test_client_events_that_wait(server: ScriptedServer, start: StartClient) -> 
         waiting += 1
     for _ in range(waiting):
         connection.read_frame()
-    until(client, "outbound_bytes", lambda value: value == 0)
-    while client.statistic("outbound_bytes") < 50_000:
+    client.wait_for_statistic("outbound_bytes", lambda value: value == 0)
+    for _ in range(300):  # more than the buffers of the sockets take
         client.do("trigger", "private-room", "client-tick", payload)
     assert client.statistic("client_events_lost") == 0
     connection.close()
-    until(client, "client_events_lost", lambda value: value >= 5)
+    client.wait_for_statistic("client_events_lost", lambda value: value >= 5)
     assert client.statistic("outbound_bytes") == 0
 
 
@@ -100,7 +92,7 @@ def test_connections(server: ScriptedServer, start: StartClient) -> None:
     assert [client.statistic(name) for name in ("attempts", "connects", "reconnects", "connections_lost")] == [
         *(1, 1, 0, 0)
     ]
-    first = until(client, "connected_ms", lambda value: value > 50)
+    first = client.wait_for_statistic("connected_ms", lambda value: value > 50)
     assert client.statistic("connected_total_ms") >= first
     client.do("disconnect")
     client.wait_for_state("disconnected")
@@ -119,14 +111,14 @@ def test_connections(server: ScriptedServer, start: StartClient) -> None:
     assert [client.statistic(name) for name in ("attempts", "connects", "reconnects", "connections_lost")] == [
         *(3, 3, 2, 1)
     ]
-    until(client, "connected_total_ms", lambda value: value > total)
+    client.wait_for_statistic("connected_total_ms", lambda value: value > total)
 
 
 def test_attempts_without_a_connection(server: ScriptedServer, start: StartClient) -> None:
     with refusing_port() as port:
         client = start(server, ws_host=f"127.0.0.1:{port}")
         client.do("connect")
-        until(client, "attempts", lambda value: value >= 3)
+        client.wait_for_statistic("attempts", lambda value: value >= 3)
         names = ("connects", "reconnects", "connections_lost", "connected_ms", "connected_total_ms")
         assert [client.statistic(name) for name in names] == [0] * 5
 
@@ -143,7 +135,7 @@ def test_pings(server: ScriptedServer, start: StartClient) -> None:
     pinged = time.monotonic()
     time.sleep(0.05)  # the round trip that is to be measured
     connection.send_text({"event": "bird:pong"})
-    trip_us = until(client, "round_trip_us", lambda value: value > 0)
+    trip_us = client.wait_for_statistic("round_trip_us", lambda value: value > 0)
     assert 40_000 < trip_us < (time.monotonic() - pinged) * 1e6 + 1_900_000
     assert [client.statistic(name) for name in names[:2]] == [1, 0]
     connection.expect({"event": "bird:ping"})
@@ -169,8 +161,8 @@ def test_authorizations_without_an_answer(server: ScriptedServer, auth: Scripted
     server.accept().establish()
     client.do("subscribe", "private-b", 0)
     auth.accept().read_post()
-    until(client, "authorization_failures", lambda value: value >= 1)
-    until(client, "authorizations", lambda value: value >= 2)
+    client.wait_for_statistic("authorization_failures", lambda value: value >= 1)
+    client.wait_for_statistic("authorizations", lambda value: value >= 2)
 
 
 def test_channels(server: ScriptedServer, start: StartClient) -> None:
@@ -201,12 +193,12 @@ def test_queue(command_edge: CommandEdge, server: ScriptedServer, start: StartCl
     assert [client.statistic(name) for name in ("queue_records", "queue_bytes")] == [0, 0]
     client.do("pause")
     connection.send_text(*[event("tick", "orders", number) for number in range(10)])
-    until(client, "queue_records", lambda value: value == 10)
+    client.wait_for_statistic("queue_records", lambda value: value == 10)
     assert client.statistic("queue_bytes") > 500
     client.do("resume")
     for number in range(10):
         assert client.wait_for("event")["data"] == str(number)
-    until(client, "queue_bytes", lambda value: value == 0)
+    client.wait_for_statistic("queue_bytes", lambda value: value == 0)
 
 
 @pytest.mark.c_only("it reads sources")
