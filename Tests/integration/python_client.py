@@ -38,6 +38,7 @@ from bird_realtime.bindings import GloballyBindable
 from bird_realtime.options import Options
 
 OK: dict[str, Any] = {"status": "BIRD_OK"}
+OVER = "the program ends"
 
 _output = threading.Lock()
 
@@ -107,6 +108,7 @@ class Script:
         self.running = threading.Event()
         self.running.set()
         self.requests: list[queue.Queue[Any]] = []
+        self.is_over = False
         self.bird = BirdRealtime(auto_connect=False, auth_headers=headers, **options)
         self.channels: dict[str, Channel] = {}
         self.bindings: dict[str, Callable[[], object]] = {}
@@ -205,6 +207,8 @@ class Script:
         answers: queue.Queue[Any] = queue.Queue()
         self.requests.append(answers)
         say(record="request", request=len(self.requests) - 1, asks=asks, **question)
+        if self.is_over:
+            raise AuthorizationError(OVER)
         answer = answers.get()
         if isinstance(answer, Exception):
             raise answer
@@ -281,6 +285,13 @@ class Script:
 
     def tell_watched(self, record: str, event: str, ids: list[str]) -> None:
         say(record=record, event=event, data=json.dumps(ids, separators=(",", ":")))
+
+    def end(self) -> None:
+        """Nothing holds up the end of the client: no handler that was paused, no question without an answer."""
+        self.is_over = True
+        for answers in self.requests:
+            answers.put(AuthorizationError(OVER))
+        self.running.set()
 
     def pause(self) -> None:
         self.running.clear()
@@ -374,7 +385,7 @@ def main() -> None:
                 say(reply=command, **{**OK, **fields})
             except BirdRealtimeError as error:
                 say(reply=command, status=error.status_name, **error_fields(error))
-        script.resume()
+        script.end()
 
 
 if __name__ == "__main__":

@@ -318,7 +318,7 @@ REFUSALS = [
         stay_silent,
         "It was at this step: tls",
         status="BIRD_ERR_TIMEOUT",
-        options=lambda _: {"connect_timeout_ms": 300},
+        options=lambda _: {"connect_timeout_ms": 1500},
     ),
 ]
 
@@ -557,7 +557,7 @@ def test_server_name_behind_a_proxy(
 @pytest.mark.c_only("the way to a connection is the engine's, below both faces")
 def test_silence_behind_a_proxy(world: World, connect: StartClient) -> None:
     with ScriptedServer() as proxy:
-        options = {"ws_host": "unknown.test:4443", "proxy": f"http://{proxy.host}", "connect_timeout_ms": 300}
+        options = {"ws_host": "unknown.test:4443", "proxy": f"http://{proxy.host}", "connect_timeout_ms": 1500}
         client = connect(world, **settings(world, options))
         connection = proxy.accept()
         connection.read_request()
