@@ -15,7 +15,7 @@ VENV := build/venv/bin
 PYTEST := $(VENV)/python -m pytest -q -c bindings/python/pyproject.toml --rootdir . --timeout 120
 # Several tests at a time, in an order that SEED decides: docs/testing.md.
 ORDER := $(or $(SEED),$(shell date +%s))
-SHUFFLED := $(PYTEST) -p randomly --randomly-seed=$(ORDER) --randomly-dont-reset-seed --numprocesses 2 --dist loadgroup
+SHUFFLED := $(PYTEST) -p randomly --randomly-seed=$(ORDER) --randomly-dont-reset-seed --dist loadgroup --numprocesses
 PROGRAM_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Wpedantic -Werror
 LIBRARY_FLAGS := -Ibuild/include -Lbuild/lib -Wl,-rpath,$(CURDIR)/build/lib -lbirdrealtime -lpthread
 export BIRDREALTIME_LIBRARY := $(CURDIR)/build/lib/libbirdrealtime.so
@@ -35,7 +35,7 @@ BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer
 BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
 PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(HOSTS_CPP) $(SCALE) $(SOAK) $(TORTURE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so $(C)/faults.so
 
-.PHONY: all help setup library programs demo test lint format bench lab simulate mutants sanitize valgrind scale soak torture debian13 fuzz conformance abi autobahn install uninstall clean
+.PHONY: all help setup packages venv library programs demo test lint format bench lab simulate mutants sanitize valgrind scale soak torture debian13 fuzz conformance abi autobahn install uninstall clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/    make \1\t\2/p' Makefile | expand -t 20
@@ -45,16 +45,23 @@ all: library ## build build/lib/libbirdrealtime.so*, build/include and build/lib
 setup: ## install what is missing: Debian packages, and a Python environment in build/venv
 	@scripts/setup
 
-library: setup
+packages:
+	@scripts/find-swift
+	@scripts/install-packages
+
+venv: packages
+	@scripts/make-venv
+
+library: packages
 	@echo "library: build/lib/libbirdrealtime.so"
 	@scripts/build-library
 
-programs: $(PROGRAMS)
+programs: venv $(PROGRAMS)
 
 demo: programs ## start a local edge and watch C, Python and Swift programs talk through it
 	@examples/demo/run
 
-test: setup ## run every test that fits in ten minutes, those in Python in an order that SEED decides: docs/testing.md
+test: packages ## run every test that fits in eight minutes, those in Python in an order that SEED decides: docs/testing.md
 	@$(MAKE) --no-print-directory --jobs 2 programs
 	@scripts/check-library
 	@scripts/check-header
@@ -64,11 +71,11 @@ test: setup ## run every test that fits in ten minutes, those in Python in an or
 	@swift test --quiet --disable-xctest --jobs 2
 	@echo "test: the order of the tests in Python is that of SEED=$(ORDER)"
 	@echo "test: Python package and edge"
-	@$(SHUFFLED) bindings/python/tests
+	@$(SHUFFLED) 2 bindings/python/tests
 	@echo "test: the library against servers"
-	@BIRDREALTIME_SWIFT_PROGRAMS=$(CURDIR)/.build/debug $(SHUFFLED) Tests/integration Tests/Mutants
+	@BIRDREALTIME_SWIFT_PROGRAMS=$(CURDIR)/.build/debug $(SHUFFLED) 3 Tests/integration Tests/Mutants
 	@echo "test: faults and what a program is told of them"
-	@$(SHUFFLED) Tests/lab
+	@$(SHUFFLED) 0 Tests/lab
 
 lab: programs ## break what can break, and measure what is told, how long service is gone and what is lost: docs/reliability.md; ONLY=name,...
 	@$(PYTEST) --timeout 900 Tests/lab/test_lab.py --cases $(or $(ONLY),all)
@@ -106,7 +113,7 @@ mutants: setup ## plant faults in the core, one at a time, each of which the sim
 fuzz: setup ## feed each target of Tests/Fuzz for SECONDS (60) with what libFuzzer makes up; ONLY=frames,...; docs/testing.md
 	@$(VENV)/python scripts/fuzz --seconds "$(or $(SECONDS),60)" --only "$(ONLY)" $(if $(TAKE),--take)
 
-conformance: library ## compare how JSON and UTF-8 are read with Python and Foundation, COUNT (20000) documents from SEED (1)
+conformance: library venv ## compare how JSON and UTF-8 are read with Python and Foundation, COUNT (20000) documents from SEED (1)
 	@swift build --quiet --product conformance --jobs 2
 	@$(VENV)/python Tests/integration/conformance.py --count "$(or $(COUNT),20000)" --seed "$(or $(SEED),1)"
 
