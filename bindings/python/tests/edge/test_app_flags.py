@@ -85,7 +85,7 @@ def test_settings_of_client_events(edge: EdgeServer, connect: Connect) -> None:
 def test_the_deadline_of_authorized_connections(edge: EdgeServer, connect: Connect) -> None:
     edge.update_app(authorized_connections=True)
     patient = connect()
-    edge.set_authorized_deadline(0.2)
+    edge.set_authorized_deadline(2.0)  # in which `proven` proves itself
     proven = connect()
     proven.subscribe("presence-a", {"member_id": "m_7"})
     assert connect().receive_close() == (4009, "not authorized within timeout")
