@@ -33,7 +33,7 @@ BENCH_PEERS := $(addprefix $(C)/,flood_server many_server auth_server load_time)
     $(addprefix $(C)/limit_,recv walk epoll first auth trigger)
 BENCH_OTHERS := $(addprefix $(C)/,flood_server_tls scale_edge_tls limit_tls peer_libwebsockets peer_libwebsockets_idle)
 BENCH_CLIENTS := $(addprefix $(C)/client_,handler queue first many private trigger)
-PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(HOSTS_CPP) $(SCALE) $(SOAK) $(TORTURE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so $(C)/faults.so
+PROGRAMS := $(EXAMPLES) $(HARNESS) $(HOSTS) $(HOSTS_CPP) $(SCALE) $(SOAK) $(TORTURE) $(BENCH_PEERS) $(BENCH_CLIENTS) $(C)/count_alloc.so $(C)/names.so $(C)/clock.so $(C)/faults.so $(C)/waits.so
 
 .PHONY: all help setup packages venv library programs demo test lint format bench lab simulate mutants sanitize valgrind scale soak torture debian13 fuzz conformance abi autobahn install uninstall clean
 
@@ -203,5 +203,6 @@ $(C)/names.so: Tests/CHarness/preload/names.c
 $(C)/clock.so: Tests/CHarness/preload/clock.c
 $(C)/heap.so: Tests/Soak/heap.c
 $(C)/faults.so: Tests/CHarness/preload/faults.c
+$(C)/waits.so: Tests/CHarness/preload/waits.c
 $(C)/%.so: | $(C)
 	@$(CC) $(PROGRAM_CFLAGS) -shared -fPIC -o $@ $<

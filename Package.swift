@@ -17,7 +17,7 @@ let package = Package(
         // include/birdrealtime.h: the exports and the record layouts come from it.
         .systemLibrary(name: "CBirdRealtimeABI", path: "include"),
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
-        .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+        .target(name: "CCurl", dependencies: ["CLinux"], linkerSettings: [.linkedLibrary("curl")]),
         .target(name: "CLinux"),
         .target(
             name: "BirdRealtimeCore", dependencies: ["CBirdRealtimeABI", "CCurl", "CLinux", "CSodium"],

@@ -108,6 +108,7 @@ bird_status bird_version_check(int32_t header_number);
 #define BIRD_ERR_ANSWERED (-18)    /* the request has been answered, or its deadline has passed                      */
 #define BIRD_ERR_UNSUPPORTED (-19) /* not available for this kind of channel or in this build                        */
 #define BIRD_ERR_SYSTEM (-20)      /* the operating system refused a resource (the message says which)               */
+#define BIRD_ERR_WOKEN (-21)       /* bird_queue_wake() ended the wait                                               */
 #define BIRD_ERR_DENIED (-30)      /* the authorizer or the edge said no; final until asked again                    */
 #define BIRD_ERR_AUTH (-31)        /* the authorizer could not be reached or gave no usable answer                   */
 #define BIRD_ERR_REFUSED (-32)     /* the edge refused the connection (close codes 4000-4099); terminal              */
@@ -427,8 +428,9 @@ bird_status bird_client_network_hint(bird_client *client, int32_t hint);
 bird_status bird_client_wait(bird_client *client, int32_t state, int64_t timeout_ms);
 /* Waits until everything accepted so far has been written to the socket. BIRD_ERR_TIMEOUT; BIRD_ERR_CALLBACK in a handler. */
 bird_status bird_client_flush(bird_client *client, int64_t timeout_ms);
-/* Sends what is queued, closes with 1000 and ends: later calls but destroy give BIRD_ERR_CLOSED. BIRD_ERR_TIMEOUT if the edge did not
-   answer the close in time (the client is closed all the same); BIRD_ERR_CALLBACK in a handler. */
+/* Sends what is queued, closes with 1000 and ends: later calls but destroy give BIRD_ERR_CLOSED. BIRD_OK: the edge has answered the close,
+   or there was no connection. BIRD_ERR_TIMEOUT if it did not within timeout_ms, or within 2 s, the longest that the library waits for it;
+   BIRD_ERR_LOST if the connection broke first. The client is closed all the same. BIRD_ERR_CALLBACK in a handler. */
 bird_status bird_client_close(bird_client *client, int64_t timeout_ms);
 
 bird_status bird_client_state(bird_client *client, int32_t *state);
@@ -686,12 +688,13 @@ bird_status bird_queue_create(bird_queue **queue);
 bird_status bird_queue_destroy(bird_queue *queue);
 /* An fd that is readable while records wait (it may be readable once too often). Poll it, never read or close it. */
 bird_status bird_queue_fd(bird_queue *queue, int32_t *fd);
-/* Waits for records. BIRD_ERR_TIMEOUT after timeout_ms or bird_queue_wake(). */
+/* Waits for records. BIRD_ERR_TIMEOUT after timeout_ms; BIRD_ERR_WOKEN: bird_queue_wake() was called, and records may wait as well. */
 bird_status bird_queue_wait(bird_queue *queue, int64_t timeout_ms);
-/* Ends one bird_queue_wait(), present or next, from any thread. Not for signal handlers. */
+/* Ends one bird_queue_wait(), present or next, from any thread, even while records wait. Not for signal handlers. */
 bird_status bird_queue_wake(bird_queue *queue);
 /* Takes the oldest batch, all of one client: *count records, *stride bytes apart. Nothing waiting: BIRD_OK, count 0 and batch NULL.
-   Several batches may be held; release each. BIRD_ERR_BUSY: another thread drains or dispatches. */
+   Several batches may be held; release each. Take a bounded number of batches for each wake-up, then go round your loop: while events
+   come faster than they are handled, the queue is never empty. BIRD_ERR_BUSY: another thread drains or dispatches. */
 bird_status bird_queue_drain(bird_queue *queue, bird_batch **batch, const bird_record **records, size_t *count,
                              size_t *stride);
 bird_status bird_batch_release(bird_batch *batch);

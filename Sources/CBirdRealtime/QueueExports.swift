@@ -37,7 +37,10 @@ public func bird_queue_fd(_ queue: OpaquePointer!, _ fd: UnsafeMutablePointer<In
 @c @implementation
 public func bird_queue_wait(_ queue: OpaquePointer!, _ timeout_ms: Int64) -> bird_status {
     attempt { () throws(Fault) in
-        guard try CBirdRealtime.queue(queue).wait(timeoutMs: timeout_ms) == .ready else {
+        switch try CBirdRealtime.queue(queue).wait(timeoutMs: timeout_ms) {
+        case .ready: break
+        case .woken: throw Fault(BIRD_ERR_WOKEN, .argument, field: "queue", "bird_queue_wake() was called.")
+        case .timeout:
             throw Fault(BIRD_ERR_TIMEOUT, .argument, field: "timeout_ms", "No record came in time.", isRetriable: true)
         }
     }

@@ -23,6 +23,7 @@ private let statuses: [(status: bird_status, name: StaticString, message: Static
     (BIRD_ERR_ANSWERED, "BIRD_ERR_ANSWERED", "The request has been answered, or its deadline has passed."),
     (BIRD_ERR_UNSUPPORTED, "BIRD_ERR_UNSUPPORTED", "This is not available here."),
     (BIRD_ERR_SYSTEM, "BIRD_ERR_SYSTEM", "The operating system refused a resource."),
+    (BIRD_ERR_WOKEN, "BIRD_ERR_WOKEN", "The wait was ended by bird_queue_wake()."),
     (BIRD_ERR_DENIED, "BIRD_ERR_DENIED", "The authorizer or the edge said no."),
     (BIRD_ERR_AUTH, "BIRD_ERR_AUTH", "The authorizer gave no usable answer."),
     (BIRD_ERR_REFUSED, "BIRD_ERR_REFUSED", "The edge refused the connection."),

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "ccurl.h"
 
+#include "clinux.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -118,7 +120,8 @@ static uint64_t bit(int fd) {
 static curl_socket_t open_socket(void *user_data, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)user_data;
     (void)purpose;
-    const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    const int fd =
+        birdlinux_above_stdio(socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol));
     if (fd >= 0 && fd < NOTED_FDS_MAX) {
         atomic_fetch_or(&open_sockets[fd / WORD_BITS], bit(fd));
     }
@@ -223,7 +226,7 @@ static int next_fd(void) {
     return fd;
 }
 
-CURLM *birdcurl_multi_init(int *reader, int *writer) {
+static CURLM *multi_init(int *reader, int *writer) {
     *reader = *writer = -1;
     int first = next_fd();
     CURLM *multi = curl_multi_init();
@@ -253,5 +256,12 @@ CURLM *birdcurl_multi_init(int *reader, int *writer) {
             }
         }
     }
+    return multi;
+}
+
+CURLM *birdcurl_multi_init(int *reader, int *writer) {
+    const unsigned held = birdlinux_hold_stdio();
+    CURLM *multi = multi_init(reader, writer);
+    birdlinux_release_stdio(held);
     return multi;
 }

@@ -6,12 +6,59 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *birdlinux_secure_getenv(const char *name) {
     return secure_getenv(name);
+}
+
+enum { FIRST_OWN_FD = 3 };
+
+int birdlinux_above_stdio(int fd) {
+    if (fd < 0 || fd >= FIRST_OWN_FD) {
+        return fd;
+    }
+    const int raised = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OWN_FD);
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return raised;
+}
+
+unsigned birdlinux_hold_stdio(void) {
+    unsigned held = 0;
+    for (int fd = 0; fd < FIRST_OWN_FD; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) {
+            continue;
+        }
+        const int place = open("/", O_PATH | O_CLOEXEC);
+        if (place >= 0 && place < FIRST_OWN_FD) {
+            held |= 1U << place;
+        } else if (place >= 0) {
+            close(place);
+        }
+    }
+    return held;
+}
+
+void birdlinux_release_stdio(unsigned held) {
+    for (int fd = 0; fd < FIRST_OWN_FD; fd++) {
+        /* The host may have put a file of its own there meanwhile. */
+        const int error = errno;
+        if ((held & 1U << fd) != 0 && (fcntl(fd, F_GETFL) & O_PATH) != 0) {
+            close(fd);
+        }
+        errno = error;
+    }
+}
+
+uint64_t birdlinux_socket_cookie(int fd) {
+    uint64_t cookie = 0;
+    socklen_t size = sizeof cookie;
+    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
 }
 
 int birdlinux_is_connected(int fd) {
@@ -30,7 +77,7 @@ int birdlinux_netlink_open(uint32_t *port) {
                               .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR |
                                            RTMGRP_IPV6_ROUTE};
     socklen_t size = sizeof own;
-    const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    const int fd = birdlinux_above_stdio(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
     if (fd < 0) {
         return -1;
     }
@@ -105,13 +152,37 @@ struct thread_start {
     char name[THREAD_NAME_BYTES_MAX];
     void *(*body)(void *);
     void *argument;
+    sigset_t of_handlers;
 };
+
+/* Of a thread of the library's: its own mask, the one for code of the program, and how many handlers are on its stack. */
+static _Thread_local struct {
+    bool is_own, differs;
+    int depth;
+    sigset_t at_rest, of_handlers;
+} masks;
+
+/* A fault of the processor that is blocked kills the process, although somebody may handle it. */
+static void unblock_faults(sigset_t *mask) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        sigdelset(mask, faults[i]);
+    }
+}
 
 /* A thread names itself with one system call; another one would have to open a file of /proc. */
 static void *run_thread(void *argument) {
     const struct thread_start start = *(struct thread_start *)argument;
     free(argument);
     pthread_setname_np(pthread_self(), start.name);
+    pthread_sigmask(SIG_SETMASK, NULL, &masks.at_rest);
+    masks.of_handlers = start.of_handlers;
+    for (int number = 1; number <= SIGRTMAX && !masks.differs; number++) {
+        masks.differs = sigismember(&masks.at_rest, number) != sigismember(&masks.of_handlers, number);
+    }
+    masks.is_own = true;
+    /* A handler that cancels its thread would take the library's work with it; see birdlinux_wait. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     return start.body(start.argument);
 }
 
@@ -122,11 +193,14 @@ int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(vo
     }
     *start = (struct thread_start){.body = body, .argument = argument};
     snprintf(start->name, sizeof start->name, "%s", name);
-    sigset_t all, before;
-    sigfillset(&all);
-    /* The thread inherits the mask: the host's handlers must never run on it. */
-    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    unblock_faults(&blocked);
+    /* The thread inherits the mask: the host's signal handlers do not run in the middle of the library. */
+    int error = pthread_sigmask(SIG_SETMASK, &blocked, &before);
     if (error == 0) {
+        start->of_handlers = before;
+        unblock_faults(&start->of_handlers);
         error = pthread_create(thread, NULL, run_thread, start);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
@@ -134,6 +208,36 @@ int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(vo
         free(start);
     }
     return error;
+}
+
+void birdlinux_handlers_begin(void) {
+    if (masks.is_own && masks.depth++ == 0 && masks.differs) {
+        pthread_sigmask(SIG_SETMASK, &masks.of_handlers, NULL);
+    }
+}
+
+void birdlinux_handlers_end(void) {
+    if (masks.is_own && --masks.depth == 0 && masks.differs) {
+        pthread_sigmask(SIG_SETMASK, &masks.at_rest, NULL);
+    }
+}
+
+int birdlinux_wait(int epoll, struct epoll_event *events, int events_max, int timeout_ms, void (*go_on)(void *),
+                   void *argument) {
+    int count;
+    if (!masks.is_own) {
+        return epoll_wait(epoll, events, events_max, timeout_ms);
+    }
+    pthread_cleanup_push(go_on, argument);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    count = epoll_wait(epoll, events, events_max, timeout_ms);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_pop(0);
+    return count;
+}
+
+void birdlinux_interrupt(pthread_t thread) {
+    pthread_cancel(thread);
 }
 
 int birdlinux_is_inherited_by_exec(int fd) {

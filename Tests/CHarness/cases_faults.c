@@ -141,3 +141,116 @@ LOAD_CASE(life_with_one_fault) {
     }
     printf("lives: %d, calls refused: %d, error records: %d\n", lives, refused_calls, atomic_load(&error_records));
 }
+
+/* ----------------------------------------------------------------------------------------------- half-made objects ----- */
+
+/* Each call of a constructor to the system fails once: what it had made is undone before it returns, and it can be called again. */
+static int fail_each_step(const char *function, int error, bird_status (*construct)(world *), void (*end)(world *)) {
+    int refused = 0;
+    for (int nth = 1;; nth++) {
+        world w = {.delivery = harness_mode()};
+        const int fds = count_fds(), threads = count_threads();
+        arm(function, nth, error);
+        const bird_status status = construct(&w);
+        const bool is_through = left() > 0;
+        arm(function, 0, 0);
+        if (status != BIRD_OK) {
+            CHECK_STATUS(status, BIRD_ERR_SYSTEM);
+            refused++;
+            check_left(fds, threads);
+            CHECK_STATUS(construct(&w), BIRD_OK);
+        }
+        end(&w);
+        check_left(fds, threads);
+        if (is_through) {
+            return refused;
+        }
+    }
+}
+
+static bird_status make_queue(world *w) {
+    return bird_queue_create(&w->queue);
+}
+
+static void end_queue(world *w) {
+    CHECK_STATUS(bird_queue_destroy(w->queue), BIRD_OK);
+}
+
+static bird_status make_loop(world *w) {
+    return bird_loop_create(&w->loop);
+}
+
+static void end_loop(world *w) {
+    CHECK_STATUS(bird_loop_destroy(w->loop), BIRD_OK);
+}
+
+static world base; /* what the client to be made uses */
+
+static bird_status make_client(world *w) {
+    bird_options *options = life_options(harness_mode());
+    if (base.loop != NULL) {
+        CHECK_STATUS(bird_options_set_loop(options, base.loop), BIRD_OK);
+    }
+    if (base.queue != NULL) {
+        CHECK_STATUS(bird_options_set_queue(options, base.queue), BIRD_OK);
+    }
+    const bird_status status = bird_client_create(options, &w->client, NULL);
+    bird_options_destroy(options);
+    return status == BIRD_ERR_VALUE ? BIRD_ERR_SYSTEM : status; /* a log file that cannot be opened */
+}
+
+static void end_client(world *w) {
+    CHECK_STATUS(bird_client_destroy(w->client), BIRD_OK);
+}
+
+/* The first connect makes the reactor, the watcher of the network and the pool. A client that it was refused to stays, and ends well. */
+static bird_status make_and_connect(world *w) {
+    bird_status status = make_client(w);
+    if (status != BIRD_OK) {
+        return status;
+    }
+    status = bird_client_connect(w->client, NULL);
+    if (status != BIRD_OK) {
+        end_client(w);
+    }
+    return status;
+}
+
+/* HOST:PORT MODE log_file=PATH: test_faults.py */
+LOAD_CASE(constructors_undo_their_steps) {
+    static const struct {
+        const char *function;
+        int error;
+    } faults[] = {{"eventfd", EMFILE},       {"epoll_create1", EMFILE},  {"epoll_ctl", ENOMEM},
+                  {"timerfd_create", ENFILE}, {"pthread_create", EAGAIN}, {"open", EMFILE},
+                  {"socket", EMFILE}};
+    *(void **)&arm = dlsym(RTLD_DEFAULT, "faults_arm");
+    *(void **)&left = dlsym(RTLD_DEFAULT, "faults_left");
+    CHECK(arm != NULL && left != NULL);
+    live(); /* what is made once in a process is made */
+    const int32_t mode = harness_mode();
+    const int fds = count_fds();
+    if (mode == BIRD_DELIVERY_QUEUE) {
+        CHECK_STATUS(bird_queue_create(&base.queue), BIRD_OK);
+    }
+    if (mode == DELIVERY_HOST) {
+        CHECK_STATUS(bird_loop_create(&base.loop), BIRD_OK);
+    }
+    int of_queues = 0, of_loops = 0, of_clients = 0, of_connects = 0;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        of_queues += fail_each_step(faults[i].function, faults[i].error, make_queue, end_queue);
+        of_loops += fail_each_step(faults[i].function, faults[i].error, make_loop, end_loop);
+        of_clients += fail_each_step(faults[i].function, faults[i].error, make_client, end_client);
+        of_connects += fail_each_step(faults[i].function, faults[i].error, make_and_connect, end_client);
+    }
+    CHECK_INT(of_queues, 1);  /* its eventfd */
+    CHECK_INT(of_loops, 5);   /* epoll, eventfd, timerfd, and both watched */
+    CHECK_INT(of_clients, 1); /* its log file */
+    if (mode != DELIVERY_HOST) {
+        CHECK(of_connects >= 6); /* the same, and the thread */
+    }
+    /* Nothing that failed holds them. */
+    CHECK_STATUS(bird_queue_destroy(base.queue), BIRD_OK);
+    CHECK_STATUS(bird_loop_destroy(base.loop), BIRD_OK);
+    check_left(fds, count_threads());
+}

@@ -1,6 +1,8 @@
 /* Programs that do not keep up; see SLOW PROGRAMS in the header. */
 #include "harness.h"
 
+#include <sys/resource.h>
+
 enum { BOUND = 50, CLIENTS = 4 };
 
 static bird_statistics statistics_of(bird_client *client) {
@@ -277,4 +279,35 @@ LOAD_CASE(many_clients_authorize_side_by_side) {
         CHECK_STATUS(bird_client_destroy(clients[i]), BIRD_OK);
     }
     free(clients);
+}
+
+static int64_t cpu_us(void) {
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * INT64_C(1000000) + usage.ru_utime.tv_usec +
+           usage.ru_stime.tv_usec;
+}
+
+/* What was read and had no room is let go with the connection; it does not keep the reactor from reading on to the end. */
+EDGE_CASE(close_while_reading_is_paused_costs_nothing) {
+    bird_queue *queue = NULL;
+    CHECK_STATUS(bird_queue_create(&queue), BIRD_OK);
+    world w = {.delivery = BIRD_DELIVERY_QUEUE, .queue = queue, .client = client_on(queue, 0, "pause")};
+    world_connect(&w);
+    world_settle(&w);
+    char frame[128], json[32 * 1024] = "[";
+    for (int i = 0; i < 4 * BOUND; i++) {
+        snprintf(frame, sizeof frame,
+                 "%s\"{\\\"event\\\":\\\"n\\\",\\\"channel\\\":\\\"private-control\\\",\\\"data\\\":%d}\"",
+                 i == 0 ? "" : ",", i);
+        CHECK(strlen(json) + strlen(frame) + 2 < sizeof json);
+        strcat(json, frame);
+    }
+    strcat(json, "]");
+    CHECK_STATUS(bird_channel_trigger(w.control, "client-emit", json, BIRD_NUL, NULL), BIRD_OK);
+    UNTIL(&(world){0}, statistics_of(w.client).read_pauses == 1);
+    const int64_t before = cpu_us();
+    CHECK_STATUS(bird_client_close(w.client, DEADLINE_MS), BIRD_OK);
+    CHECK(cpu_us() - before < 20000 * SLOWNESS); /* and not two seconds of it */
+    world_close(&w);
 }

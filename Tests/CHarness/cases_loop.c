@@ -1,6 +1,7 @@
 /* Section loop of the header: a loop that the host drives. */
 #include "harness.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 
@@ -256,4 +257,34 @@ EDGE_CASE(loop_serves_every_delivery_mode) {
         }
         world_close(&w);
     }
+}
+
+/* ---------------------------------------------------------------------------------------- time and what has come ----- */
+
+/* HOST:PORT MODE KIND: a wait that a signal ends, or that comes late, after a ping: its pong has come meanwhile, and its deadline has passed.
+   What has come is looked at first. test_liveness.py */
+LOAD_CASE(wait_that_overtakes_a_pong) {
+    void (*arm)(const char *, int);
+    bool (*done)(void);
+    *(void **)&arm = dlsym(RTLD_DEFAULT, "waits_arm");
+    *(void **)&done = dlsym(RTLD_DEFAULT, "waits_done");
+    CHECK(arm != NULL && done != NULL);
+    bird_options *options = world_options(harness_mode());
+    set_option(options, "activity_timeout_ms", "1000");
+    set_option(options, "pong_timeout_ms", "500");
+    world w = world_open_with(harness_mode(), options);
+    world_grant_requests(w.client);
+    world_connect(&w);
+    world_settle(&w);
+    bird_statistics s = {.struct_size = sizeof s};
+    for (int round = 0; round < 2; round++) {
+        CHECK_STATUS(bird_client_statistics(w.client, &s), BIRD_OK);
+        const uint64_t pings = s.pings_sent;
+        arm(harness_argument(2), 1000);
+        UNTIL(&w, done());
+        UNTIL(&w, bird_client_statistics(w.client, &s) == BIRD_OK && s.pings_sent > pings + 1);
+        CHECK_INT(s.pongs_missed, 0);
+        CHECK_INT(s.connects, 1);
+    }
+    world_close(&w);
 }

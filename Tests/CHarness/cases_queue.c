@@ -64,8 +64,9 @@ CASE(queue_of_nobody_is_quiet) {
     CHECK_STATUS(bird_queue_wait(queue, 50), BIRD_ERR_TIMEOUT);
     CHECK(now_ms() - start >= 49);
     CHECK_STATUS(bird_queue_wake(queue), BIRD_OK); /* ends the next wait */
-    CHECK_STATUS(bird_queue_wait(queue, DEADLINE_MS), BIRD_ERR_TIMEOUT);
+    CHECK_STATUS(bird_queue_wait(queue, DEADLINE_MS), BIRD_ERR_WOKEN);
     CHECK(now_ms() - start < DEADLINE_MS);
+    CHECK_STATUS(bird_queue_wait(queue, 0), BIRD_ERR_TIMEOUT);
     CHECK_STATUS(bird_queue_destroy(queue), BIRD_OK);
 }
 
@@ -79,9 +80,24 @@ CASE(queue_wake_ends_a_wait) {
     for (int round = 0; round < 100; round++) {
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, wake, queue) == 0);
-        CHECK_STATUS(bird_queue_wait(queue, -1), BIRD_ERR_TIMEOUT);
+        CHECK_STATUS(bird_queue_wait(queue, -1), BIRD_ERR_WOKEN);
         CHECK(pthread_join(thread, NULL) == 0);
     }
+    CHECK_STATUS(bird_queue_destroy(queue), BIRD_OK);
+}
+
+/* A consumer that never finds the queue empty still sees each wake-up, once. */
+EDGE_CASE(queue_wake_is_seen_while_records_wait) {
+    bird_queue *queue = new_queue();
+    bird_client *client = client_from(world_options(BIRD_DELIVERY_QUEUE), queue);
+    CHECK_STATUS(bird_client_connect(client, NULL), BIRD_OK);
+    CHECK_STATUS(bird_queue_wait(queue, DEADLINE_MS), BIRD_OK);
+    for (int round = 0; round < 3; round++) {
+        CHECK_STATUS(bird_queue_wake(queue), BIRD_OK);
+        CHECK_STATUS(bird_queue_wait(queue, DEADLINE_MS), BIRD_ERR_WOKEN);
+        CHECK_STATUS(bird_queue_wait(queue, DEADLINE_MS), BIRD_OK);
+    }
+    CHECK_STATUS(bird_client_destroy(client), BIRD_OK);
     CHECK_STATUS(bird_queue_destroy(queue), BIRD_OK);
 }
 

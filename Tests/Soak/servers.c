@@ -51,7 +51,7 @@ static void *serve_queue(void *argument) {
     struct queue_server *server = argument;
     while (!atomic_load(&is_ending)) {
         const bird_status status = bird_queue_wait(server->queue, 200);
-        if (status != BIRD_ERR_TIMEOUT)
+        if (status != BIRD_ERR_TIMEOUT && status != BIRD_ERR_WOKEN)
             expect("bird_queue_wait", status);
         if (chance_percent(&server->chance, 50)) {
             size_t count;

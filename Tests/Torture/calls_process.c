@@ -209,7 +209,7 @@ CALL(bird_queue_fd, 4, OF_HANDLE | MAY(ERR_ARGUMENT)) {
     return status;
 }
 
-CALL(bird_queue_wait, 8, OF_HANDLE | MAY(ERR_TIMEOUT)) {
+CALL(bird_queue_wait, 8, OF_HANDLE | MAY(ERR_TIMEOUT) | MAY(ERR_WOKEN)) {
     return bird_queue_wait(pick(c, QUEUES), (int64_t)below(c, 5));
 }
 

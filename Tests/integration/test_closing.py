@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+
+import contextlib
+import threading
+
 import pytest
 from conftest import StartClient
 from scripted_server import (
@@ -326,3 +330,54 @@ def test_flapping_server_is_dialled_slowly(server: ScriptedServer, connect: Star
     assert delays[:2] == [0, 0]
     assert delays[2] >= 1000
     assert delays[3] >= 2000
+
+
+@pytest.mark.c_only("what is decided in the engine alone")
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [("answer", "BIRD_OK"), ("fin", "BIRD_OK"), ("reset", "BIRD_ERR_LOST"), ("silence", "BIRD_ERR_TIMEOUT")],
+)
+def test_close_says_whether_the_edge_answered(
+    server: ScriptedServer, connect: StartClient, end: str, status: str
+) -> None:
+    client = connect(server)
+    connection = established(server)
+    client.wait_for_state("connected")
+
+    def serve() -> None:
+        assert connection.read_frame().close_code == 1000
+        if end == "reset":
+            connection.reset()
+        elif end != "silence":
+            connection.send(frame(CLOSE, b"\x03\xe8") if end == "answer" else b"")
+            connection.close()
+
+    edge = threading.Thread(target=serve)
+    edge.start()
+    assert client.call("close", 10_000)["status"] == status
+    edge.join()
+
+
+@pytest.mark.c_only("what is decided in the engine alone")
+def test_close_under_a_flood(server: ScriptedServer, connect: StartClient) -> None:
+    """An edge that never looks at what comes, and sends on: the close is not answered, and costs little."""
+    client = connect(server)
+    client.do("subscribe", "orders", 0)
+    connection = established(server)
+    connection.join("orders")
+    client.wait_for("subscribed")
+    flood = text(event("tick", "other", "x" * 200)) * 400
+    is_over = threading.Event()
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while not is_over.is_set():
+                connection.socket.sendall(flood)
+
+    edge = threading.Thread(target=serve)
+    edge.start()
+    try:
+        assert client.call("close", 10_000)["status"] == "BIRD_ERR_TIMEOUT"
+    finally:
+        is_over.set()
+        edge.join()

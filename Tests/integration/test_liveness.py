@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import time
 
 import pytest
+from command_edge import CommandEdge
 from conftest import StartClient
-from scripted_server import PONG, ScriptedServer, dump, event, frame, succeeded, text
+from paths import HARNESS, PROGRAMS
+from scripted_server import DEADLINE_S, PONG, ScriptedServer, dump, event, frame, succeeded, text
 
 
 def test_missing_pong_means_a_new_connection(server: ScriptedServer, connect: StartClient) -> None:
@@ -161,3 +164,15 @@ def test_error_frame_denies_the_only_waiting_subscribe(server: ScriptedServer, c
     assert connection.is_silent_for(0.3)
     client.do("subscribe", "orders", 0)
     connection.expect_subscribe("orders")
+
+
+@pytest.mark.c_only("a program of its own")
+@pytest.mark.parametrize("kind", ["signal", "late"])
+@pytest.mark.parametrize("mode", ["thread", "queue", "loop", "host"])
+def test_what_has_come_is_read_before_time_is_judged(mode: str, kind: str, command_edge: CommandEdge) -> None:
+    """preload/waits.c: a wait ends after the deadline of a pong that has come meanwhile."""
+    command = ["env", f"LD_PRELOAD={PROGRAMS / 'waits.so'}", str(HARNESS), "wait_that_overtakes_a_pong"]
+    done = subprocess.run(
+        [*command, command_edge.host, mode, kind], capture_output=True, text=True, timeout=3 * DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"

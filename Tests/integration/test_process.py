@@ -30,6 +30,9 @@ OVER_TLS = [
     "calls_are_not_disturbed_by_signals",
     "peers_that_go_away_raise_no_signal",
     "connect_without_files",
+    "host_closes_every_fd",
+    "host_reuses_every_fd",
+    "standard_streams_stay_closed",
     "memory_may_be_scarce",
 ]
 

@@ -114,7 +114,9 @@ package final class Log: @unchecked Sendable {
     private func tellProgram(_ entry: LogEntry, _ handler: consuming LogHandler?) {
         if let handler {
             birdlinux_log_depth_add(1)
+            birdlinux_handlers_begin()
             handler.call(entry)
+            birdlinux_handlers_end()
             birdlinux_log_depth_add(-1)
         } else if wantsRecords {
             let isFirst = lock.withLock { () -> Bool in

@@ -24,6 +24,8 @@ final class RollingFile: LogSink, @unchecked Sendable {
 
     private let settings: Settings
     private var fd: Int32 = -1
+    /// What was opened: the host may have closed the fd, and opened a file of its own under the number.
+    private var opened: (device: dev_t, inode: ino_t) = (0, 0)
     private var isLocked = false
     /// While the lock cannot be got there is no wait.
     private var lockMs = lockMsMax
@@ -47,20 +49,27 @@ final class RollingFile: LogSink, @unchecked Sendable {
     private func open() -> String? {
         // A pipe would wait for a reader.
         let flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK
-        switch System.retrying({ Int(Glibc.open(settings.path, flags, Self.mode)) }) {
+        switch System.ownFD({ Glibc.open(settings.path, flags, Self.mode) }) {
         case .failure(let error): return error.message
-        case .success(let number): fd = Int32(truncatingIfNeeded: number)
+        case .success(let opened): fd = opened
         }
-        guard let status = status, status.st_mode & S_IFMT == S_IFREG else {
+        guard let status = status else { return "it is gone" }
+        opened = (status.st_dev, status.st_ino)
+        guard status.st_mode & S_IFMT == S_IFREG else {
             close()
             return "it is no regular file"
         }
         return nil
     }
 
+    private var isOwn: Bool {
+        guard let status else { return false }
+        return (status.st_dev, status.st_ino) == opened
+    }
+
     /// Gives the lock up, too.
     private func close() {
-        System.closeFD(fd)
+        if isOwn { System.closeFD(fd) }
         fd = -1
         isLocked = false
     }
@@ -116,6 +125,7 @@ final class RollingFile: LogSink, @unchecked Sendable {
     private func reach() -> String? {
         let end = System.now() + lockMs
         repeat {
+            if fd >= 0, !isOwn { close() }
             if fd < 0, let problem = open() { return problem }
             lock(until: end)
             if isCurrent {

@@ -14,9 +14,9 @@ struct Carry: ~Copyable {
 
     deinit { base?.deallocate() }
 
-    /// A message that does not fit before the shared buffer has come: this and what follows it is read into memory of its own, where
-    /// nothing has to be moved.
-    var isOwnBuffer: Bool { capacity > Reactor.headroomBytes }
+    /// What is there does not fit before the shared buffer: the rest is read behind it, where nothing has to be moved. So is what follows,
+    /// unless that would make for smaller reads than the shared buffer does.
+    var isOwnBuffer: Bool { max(count, wanted) > Reactor.headroomBytes || capacity >= Reactor.scratchBytes }
 
     /// `bytes` may lie in the memory itself. There will be room for `wanted` bytes.
     mutating func keep(_ bytes: UnsafeRawBufferPointer, wanted: Int = 0) {

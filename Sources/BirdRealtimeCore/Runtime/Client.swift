@@ -392,6 +392,7 @@ package final class Client: @unchecked Sendable {
         let isDone = waitUntil(timeoutMs) { waiter.isDone || isEnding }
         if isEnding { throw Self.closedFault }
         if !isDone { throw Self.timeout("Not everything was written in time.") }
+        if let fault = lock.withLock({ waiter.fault }) { throw fault }
     }
 
     /// Waits until `isDone`, which is asked with the lock held; the owner of a host-driven loop runs it meanwhile. False on timeout.
@@ -403,17 +404,18 @@ package final class Client: @unchecked Sendable {
         }
         let deadline = timeoutMs < 0 ? nil : System.now() + min(timeoutMs, System.waitMsMax)
         while !lock.withLock(isDone) {
-            let left = deadline.map { $0 - System.now() } ?? -1
-            if deadline != nil, left <= 0 { return false }
+            // What has come by the deadline counts: it is looked at once more when the deadline has passed.
+            let left = deadline.map { max(0, $0 - System.now()) } ?? -1
             guard (try? loop.runOnce(timeoutMs: left)) != nil else {
                 // Another thread has begun to run it.
                 return lock.withLock { lock.wait(timeoutMs: left, until: isDone) }
             }
+            if left == 0 { return lock.withLock(isDone) }
         }
         return true
     }
 
-    private static func timeout(_ message: String) -> Fault {
+    static func timeout(_ message: String) -> Fault {
         Fault(BIRD_ERR_TIMEOUT, .connection, field: "timeout_ms", message, isRetriable: true)
     }
 
@@ -444,7 +446,7 @@ package final class Client: @unchecked Sendable {
             return true
         }
         guard isMine else {
-            releaseReactor()
+            release(reactor)
             return
         }
         do {
@@ -460,12 +462,12 @@ package final class Client: @unchecked Sendable {
 
     /// Once, whether a failed start or the end comes first.
     private func leaveReactor() {
-        let hadReactor = lock.withLock { () -> Bool in
+        let used = lock.withLock { () -> Reactor? in
             defer { reactor = nil }
-            return reactor != nil
+            return reactor
         }
-        guard hadReactor else { return }
-        releaseReactor()
+        guard let used else { return }
+        release(used)
         LogWriter.leave()
     }
 
@@ -476,8 +478,8 @@ package final class Client: @unchecked Sendable {
         return loop.reactor
     }
 
-    private func releaseReactor() {
-        if !isHostDriven { Shared.releaseReactor() }
+    private func release(_ reactor: Reactor) {
+        if !isHostDriven { Shared.release(reactor) }
     }
 
     private func post(_ command: DriverCommand) throws(Fault) {
@@ -499,10 +501,11 @@ package final class Client: @unchecked Sendable {
                 isRetriable: true)
         }
         commands.append(command)
-        reactor?.schedule(self)
+        let isOneOfMany = if case .trigger = command { true } else { false }
+        reactor?.schedule(self, isOneOfMany: isOneOfMany)
     }
 
-    func wakeReactor() { lock.withLock { reactor?.schedule(self) } }
+    func wakeReactor() { lock.withLock { reactor?.schedule(self, isOneOfMany: true) } }
 
     func takeCommands() -> [DriverCommand] {
         lock.withLock {
@@ -533,7 +536,10 @@ package final class Client: @unchecked Sendable {
             deliveryThread = pthread_self()
             return true
         }
-        if isAllowed { birdlinux_callback_depth_add(1) }
+        if isAllowed {
+            birdlinux_callback_depth_add(1)
+            birdlinux_handlers_begin()
+        }
         return isAllowed
     }
 
@@ -544,6 +550,7 @@ package final class Client: @unchecked Sendable {
             return finishesAfterDelivery
         }
         if finishes { finish() }
+        birdlinux_handlers_end()
         birdlinux_callback_depth_add(-1)
     }
 
@@ -646,14 +653,17 @@ private final class ChangedOptions: Sendable {
 final class Waiter: @unchecked Sendable {
     private let lock: Monitor
     private(set) var isDone = false
+    /// What is said to the thread that waits, in place of "done".
+    private(set) var fault: Fault?
 
     init(_ lock: Monitor) {
         self.lock = lock
     }
 
-    func finish() {
+    func finish(_ fault: Fault? = nil) {
         lock.withLock {
             isDone = true
+            self.fault = fault
             lock.signalAll()
         }
     }

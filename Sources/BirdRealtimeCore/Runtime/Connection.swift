@@ -7,6 +7,9 @@ final class Connection: EventSource {
     /// Reads of one connection before others get their turn.
     private static let readsPerTurnMax = 4
     private static let closeWaitMs: Int64 = 2_000
+    /// So much of what the edge had sent before it saw the close frame is read past; it may lie in the buffers of both kernels.
+    private static let discardedBytesMax = 16_777_216
+    private static let discardBytesMax = 1_048_576
 
     private enum Phase {
         case upgrading
@@ -14,6 +17,15 @@ final class Connection: EventSource {
         /// A close frame is on its way; what still comes is not looked at.
         case closing
         case ended
+    }
+
+    /// What came of a close frame.
+    enum Farewell {
+        /// Everything was written, and the edge has ended the stream.
+        case answered
+        case unanswered
+        /// The stream broke first.
+        case lost
     }
 
     let id: TransportID
@@ -34,7 +46,10 @@ final class Connection: EventSource {
     /// The stream has failed while reading was paused: it is read to its end, and no longer watched, until then.
     private var isDetached = false
     private var closeTimer: ReactorTimer?
+    private var discardedBytes = 0
     private var onGone: (() -> Void)?
+    /// nil: there was no close frame, or it is on its way.
+    private(set) var farewell: Farewell?
     /// When the first byte of a message that is not complete yet came.
     private(set) var partialSince: Instant?
 
@@ -90,9 +105,10 @@ final class Connection: EventSource {
     /// Writes what waits. Call after a round of sends.
     func flush() {
         guard phase != .ended, !isDetached, !outbound.isEmpty else { return }
+        guard stream.isOwn else { return end(.failed(Stream.broken("The program has closed the socket."))) }
         let progress = outbound.flush(to: stream)
         if progress.bytes > 0 { owner.connectionWrote(self, progress) }
-        if let failure = progress.failure, phase != .closing {
+        if let failure = progress.failure {
             guard !isPaused else {
                 detach()
                 return
@@ -115,8 +131,9 @@ final class Connection: EventSource {
         outbound.appendClose(code: code, reason: reason, maskKey: maskKey)
         phase = .closing
         writeLast()
-        if abandon {
-            finish()
+        // One that has failed while reading was paused is watched no longer: nothing would tell its end.
+        if abandon || isDetached {
+            finish(isDetached ? .lost : .unanswered)
             return
         }
         lingerUntilClosed()
@@ -134,6 +151,13 @@ final class Connection: EventSource {
         finish()
     }
 
+    /// The reactor has lost its fds, and with them perhaps this one.
+    func loseFDs() {
+        disown()
+        reactor.unwatch(self)
+        stream.forget()
+    }
+
     /// In a forked child: the connection is the parent's.
     func disown() {
         phase = .ended
@@ -147,20 +171,29 @@ final class Connection: EventSource {
 
     /// What the stream takes at once; whether it fails does not matter any more.
     private func writeLast() {
+        guard stream.isOwn else { return }
         let progress = outbound.flush(to: stream)
         if progress.bytes > 0 { owner.connectionWrote(self, progress) }
     }
 
+    /// Until the edge ends the stream. What it has sent is of no interest any more, what was read of it before neither.
     private func lingerUntilClosed() {
         isPaused = false
+        hasLeftover = false
+        waitingAssembly = nil
+        partialSince = nil
+        carry.clear()
+        carry.giveBack()
         updateInterest()
+        if stream.mayHoldBytes { reactor.resumeSoon(self) }
         let timer = ReactorTimer { [weak self] _ in self?.finish() }
         closeTimer = timer
         reactor.setTimer(timer, reactor.now + Self.closeWaitMs)
     }
 
-    private func finish() {
+    private func finish(_ farewell: Farewell = .unanswered) {
         guard phase != .ended else { return }
+        if phase == .closing { self.farewell = farewell }
         phase = .ended
         if let closeTimer { reactor.setTimer(closeTimer, nil) }
         closeTimer = nil
@@ -173,7 +206,7 @@ final class Connection: EventSource {
 
     private func end(_ reason: TransportEnd) {
         guard phase == .upgrading || phase == .open else {
-            finish()
+            finish(.lost)
             return
         }
         finish()
@@ -251,7 +284,24 @@ final class Connection: EventSource {
         return phase == .open && !isPaused
     }
 
+    /// Reads past what comes before the end of the stream.
+    private func discardTurn() {
+        for _ in 0..<Self.readsPerTurnMax where phase == .closing {
+            switch stream.discard(Self.discardBytesMax, scratch: reactor.scratch, Reactor.scratchBytes) {
+            case .bytes(let count):
+                owner.connection(self, discarded: count)
+                discardedBytes += count
+                if discardedBytes > Self.discardedBytesMax { return finish() }
+            case .wouldBlock: return
+            case .end: return finish(outbound.isEmpty ? .answered : .lost)
+            case .failed: return finish(.lost)
+            }
+        }
+        if phase == .closing, stream.mayHoldBytes { reactor.resumeSoon(self) }
+    }
+
     private func readTurn(_ now: Instant) {
+        guard phase != .closing else { return discardTurn() }
         var reads = 0
         defer {
             if phase != .ended { owner.connectionTurnEnded(self) }
@@ -259,7 +309,7 @@ final class Connection: EventSource {
         if hasLeftover || waitingAssembly != nil {
             guard phase == .open, !isPaused, consumeLeftover() else { return }
         }
-        while phase != .ended, !isPaused {
+        while phase == .upgrading || phase == .open, !isPaused {
             guard reads < Self.readsPerTurnMax else {
                 if stream.mayHoldBytes { reactor.resumeSoon(self) }
                 return
@@ -291,8 +341,6 @@ final class Connection: EventSource {
     }
 
     private func took(_ space: UnsafeMutableRawPointer, _ count: Int) {
-        // While closing only the end of the stream is of interest.
-        guard phase != .closing else { return }
         let shared = reactor.scratch + Reactor.headroomBytes
         if space != shared {
             carry.added(count)

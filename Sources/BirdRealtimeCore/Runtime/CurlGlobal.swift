@@ -17,7 +17,8 @@ enum CurlGlobal {
     /// moment would crash the process.
     static func start() throws(Fault) {
         guard !hasStarted else { return }
-        guard curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK else {
+        let code = System.holdingStandardFDs { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }
+        guard code == CURLE_OK else {
             throw Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl could not be initialised.")
         }
         atexit { Shared.holdForExit() }

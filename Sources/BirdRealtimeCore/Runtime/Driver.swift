@@ -41,6 +41,9 @@ final class Driver {
     private var clientEventCost = 0
     private var flushWaiters: [Waiter] = []
     private var closeWaiters: [Waiter] = []
+    /// The connection that the waited-for close has closed, and why the edge did not answer that.
+    private var closing: Connection?
+    private var closeFault: Fault?
     private var messages: UInt64 = 0
     /// How the last event began, and whose it was, until the session changes.
     private var template = MessageTemplate()
@@ -58,7 +61,7 @@ final class Driver {
             configuration: client.options.session, dialect: dialect,
             memberChannel: .none,
             seed: Randomness.seed)
-        sink = RecordSink(client: client)
+        sink = RecordSink(client: client, reactor: reactor)
         observer = Observer(client)
         timer = ReactorTimer { [weak self] now in self?.timerFired(now) }
     }
@@ -97,6 +100,7 @@ final class Driver {
         case .close(let waiter):
             closeWaiters.append(waiter)
             connection?.flush()
+            (closing, closeFault) = (connection, nil)
             feed(.disconnect)
         case .runChores: sink.runChores()
         case .report(let fault): sink.emit(.error(fault), dialect: dialect)
@@ -127,6 +131,7 @@ final class Driver {
     private func settle(_ now: Instant) {
         guard !reactor.isInherited else { return }
         sink.publish()
+        if !isInHandler { reactor.endHandlers() }
         connection?.flush()
         if client.log.hasRecords.load(ordering: .relaxed) { sink.log(client.log.takeRecords(), of: client.log) }
         sink.publish()
@@ -153,7 +158,7 @@ final class Driver {
             flushWaiters = []
         }
         if !closeWaiters.isEmpty, connection == nil, lingering.isEmpty {
-            for waiter in closeWaiters { waiter.finish() }
+            for waiter in closeWaiters { waiter.finish(closeFault) }
             closeWaiters = []
         }
     }
@@ -162,6 +167,8 @@ final class Driver {
     private func endAfterHandler() {
         guard client.endsOnReactor else { return }
         reactor.remove(self)
+        // Destructors are the program's code, too.
+        reactor.beginHandlers()
         client.finish()
     }
 
@@ -218,6 +225,22 @@ final class Driver {
         client.counters.networkChanges.add(1)
         client.log.write(.info, .network, hint.words)
         feed(.network(hint, spreadMs: reactor.spreadMs))
+    }
+
+    /// The reactor has lost its fds: what has some of its own ends without another system call, and no connection comes any more.
+    func loseFDs() {
+        attempt?.attempt?.cancel()
+        attempt = nil
+        for connection in lingering + (connection.map { [$0] } ?? []) {
+            countLost(connection)
+            connection.loseFDs()
+        }
+        connection = nil
+        lingering = []
+        if closing != nil { closeFault = Reactor.lostFDs }
+        closing = nil
+        feed(.end(Reactor.lostFDs))
+        settle(reactor.now)
     }
 
     // MARK: In a forked child
@@ -313,6 +336,7 @@ final class Driver {
     // MARK: Transport
 
     private func open(_ id: TransportID) {
+        guard !reactor.hasLostFDs else { return feed(.end(Reactor.lostFDs)) }
         client.counters.attempts.add(1)
         let edge = client.edge
         client.log.write(.info, .connection, "tries \(client.route.name)\(edge.usesTLS ? "" : " in plaintext")")
@@ -365,7 +389,21 @@ final class Driver {
         guard let connection, connection.id == id else { return }
         self.connection = nil
         connection.close(code: code, reason: reason, abandon: abandon, maskKey: reactor.random.maskKey())
-        if connection.isClosing { linger(connection) } else { countLost(connection) }
+        if connection.isClosing {
+            linger(connection)
+        } else {
+            countLost(connection)
+            if connection === closing { closed(connection) }
+        }
+    }
+
+    private func closed(_ connection: Connection) {
+        closing = nil
+        switch connection.farewell {
+        case .answered, nil: break
+        case .unanswered: closeFault = Client.timeout("The edge did not answer the close frame in time.")
+        case .lost: closeFault = Stream.broken("The connection broke before the edge had answered the close frame.")
+        }
     }
 
     /// Waits, within bounds, for the edge to end a connection that is being closed.
@@ -377,6 +415,7 @@ final class Driver {
 
     private func lingeringEnded(_ connection: Connection) {
         countLost(connection)
+        if connection === closing { closed(connection) }
         lingering.removeAll { $0 === connection }
         serveWaiters()
     }
@@ -415,6 +454,8 @@ final class Driver {
         isTraced = client.log.wants(.verbose, .wire)
         if isTraced { trace(bytes) }
     }
+
+    func connection(_ connection: Connection, discarded bytes: Int) { client.counters.bytesReceived.add(UInt64(bytes)) }
 
     func connectionTurnEnded(_ connection: Connection) { settle(reactor.now) }
 

@@ -38,6 +38,7 @@ final class NetworkWatcher: EventSource {
     private unowned let reactor: Reactor
     private var users = 0
     private var fd: Int32 = -1
+    private var cookie: UInt64 = 0
     private var port: UInt32 = 0
     private var sequence: UInt32 = 0
     private var view = NetworkView()
@@ -83,14 +84,15 @@ final class NetworkWatcher: EventSource {
         closeInherited()
     }
 
-    /// In a forked child: nothing but the fd itself.
+    /// In a forked child, and when the reactor has lost its fds: nothing but the fd itself.
     func closeInherited() {
-        System.closeFD(fd)
+        System.closeSocket(fd, cookie)
         fd = -1
     }
 
     private func open() {
         fd = birdlinux_netlink_open(&port)
+        cookie = birdlinux_socket_cookie(fd)
         refusal = isWatching ? nil : Errno(code: errno)
         guard isWatching else { return }
         view = NetworkView()

@@ -72,7 +72,7 @@ final class PlainConnect {
 
     private func drop(_ trial: Trial) {
         reactor.unwatch(trial)
-        System.closeFD(trial.fd)
+        System.closeSocket(trial.fd, trial.cookie)
     }
 
     private func stopTimer() {
@@ -84,10 +84,12 @@ final class PlainConnect {
 /// One address.
 private final class Trial: EventSource {
     let fd: Int32
+    let cookie: UInt64
     private unowned let owner: PlainConnect
 
     init(fd: Int32, owner: PlainConnect) {
         self.fd = fd
+        cookie = birdlinux_socket_cookie(fd)
         self.owner = owner
     }
 

@@ -23,6 +23,8 @@ final class Reactor: @unchecked Sendable {
     static let headroomBytes = 65_536
     private static let eventsPerRoundMax = 256
     private static let refusedAgainMs: Int64 = 100
+    /// How much later than the timer fd a wait ends by itself.
+    private static let timerLateMs: Int64 = 1_000
     private static let wakeToken = UInt64.max
     private static let timerToken = UInt64.max - 1
 
@@ -35,7 +37,11 @@ final class Reactor: @unchecked Sendable {
     private var endings: [Ending] = []
     private var isStopping = false
     private var thread = pthread_t()
+    /// Always readable, and watched for one event at a time: to watch it again is a wake-up. Nothing is ever written, least of all into a
+    /// file of the host's that has got the number after the host closed the fd.
     private let wakeFD: Int32
+    /// How many clients use it; guarded by the lock of `Shared`.
+    var users = 0
     /// Host-driven: the thread that works on the reactor now.
     private var runner: pthread_t?
     /// Host-driven: threads that want it for a moment, between two rounds, and whether one of them is the runner.
@@ -89,19 +95,16 @@ final class Reactor: @unchecked Sendable {
 
     init(isHostDriven: Bool) throws(Fault) {
         self.isHostDriven = isHostDriven
-        epollFD = try Self.fd(System.retrying { Int(epoll_create1(Int32(EPOLL_CLOEXEC))) })
+        epollFD = try Self.fd(System.ownFD { epoll_create1(Int32(EPOLL_CLOEXEC)) })
         do throws(Fault) {
-            wakeFD = try Self.fd(System.makeEventFD().map { Int($0) })
+            wakeFD = try Self.fd(System.makeEventFD(count: 1))
         } catch {
             System.closeFD(epollFD)
             throw error
         }
         do throws(Fault) {
             // CLOCK_BOOTTIME: what became due during a suspend of the machine is due at once after it.
-            timerFD = try Self.fd(
-                System.retrying {
-                    Int(timerfd_create(CLOCK_BOOTTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK)))
-                })
+            timerFD = try Self.fd(System.ownFD { timerfd_create(CLOCK_BOOTTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK)) })
         } catch {
             System.closeFD(epollFD)
             System.closeFD(wakeFD)
@@ -109,17 +112,21 @@ final class Reactor: @unchecked Sendable {
         }
         events = .allocate(capacity: Self.eventsPerRoundMax)
         buffer = .allocate(byteCount: Self.headroomBytes + Self.scratchBytes + 64, alignment: 64)
-        for (fd, token) in [(wakeFD, Self.wakeToken), (timerFD, Self.timerToken)] {
-            var event = epoll_event()
-            event.events = EPOLLIN.rawValue
-            event.data.u64 = token
-            _ = try Self.fd(System.retrying { Int(epoll_ctl(epollFD, EPOLL_CTL_ADD, fd, &event)) })
-        }
+        _ = try Self.fd(watchOwn(EPOLL_CTL_ADD, wakeFD, EPOLLONESHOT.rawValue, Self.wakeToken))
+        _ = try Self.fd(watchOwn(EPOLL_CTL_ADD, timerFD, EPOLLIN.rawValue, Self.timerToken))
+        isWhole = true
     }
 
-    private static func fd(_ result: Result<Int, Errno>) throws(Fault) -> Int32 {
+    private func watchOwn(_ operation: Int32, _ fd: Int32, _ events: UInt32, _ token: UInt64) -> Result<Int32, Errno> {
+        var event = epoll_event()
+        event.events = events
+        event.data.u64 = token
+        return System.retrying { Int(epoll_ctl(epollFD, operation, fd, &event)) }.map { Int32(truncatingIfNeeded: $0) }
+    }
+
+    private static func fd(_ result: Result<Int32, Errno>) throws(Fault) -> Int32 {
         switch result {
-        case .success(let fd): return Int32(truncatingIfNeeded: fd)
+        case .success(let fd): return fd
         case .failure(let error):
             throw Fault(
                 BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor for the reactor: \(error.message).",
@@ -136,6 +143,8 @@ final class Reactor: @unchecked Sendable {
     /// Guards `isClosed`: a thread that wakes a loop while another one destroys it must not write to a number that is somebody else's by then.
     private let wakeMonitor = Monitor()
     private var isClosed = false
+    /// `init` has come to its end.
+    private var isWhole = false
 
     private func closeFDs() {
         let isMine = wakeMonitor.withLock { () -> Bool in
@@ -143,10 +152,68 @@ final class Reactor: @unchecked Sendable {
             return !isClosed
         }
         guard isMine else { return }
-        System.closeFD(wakeFD)
-        System.closeFD(timerFD)
-        System.closeFD(epollFD)
+        // The parent's fds are as good as they were, and epoll is the parent's.
+        let mayAsk = isWhole && !isInherited
+        let (ownsTimer, ownsWake) = mayAsk ? (ownsTimerFD, ring()) : (true, true)
+        if ownsWake { System.closeFD(wakeFD) }
+        if ownsTimer { System.closeFD(timerFD) }
+        if ownsWake || ownsTimer { System.closeFD(epollFD) }
     }
+
+    // MARK: Fds that the host has closed
+
+    // A host may close fds that are not its own, and open files under their numbers. epoll knows what it watches by file and number: what
+    // it does not know is not ours, and nothing is written to it, and it is not closed.
+
+    private var ownsTimerFD: Bool {
+        if case .success = watchOwn(EPOLL_CTL_MOD, timerFD, EPOLLIN.rawValue, Self.timerToken) { true } else { false }
+    }
+
+    /// Makes the epoll fd readable. False: an fd is not ours.
+    private func ring() -> Bool {
+        for _ in 0..<2 {
+            switch watchOwn(EPOLL_CTL_MOD, wakeFD, EPOLLIN.rawValue | EPOLLONESHOT.rawValue, Self.wakeToken) {
+            case .success: return true
+            case .failure(let error) where [EBADF, ENOENT, EINVAL, EPERM, ELOOP].contains(error.code): return false
+            case .failure: continue
+            }
+        }
+        return false
+    }
+
+    /// Whoever wakes the reactor when it has not noticed yet. `wakeMonitor` held.
+    private func wakeWithoutFDs() {
+        if ownsTimerFD { System.arm(timerFD, at: Instant(milliseconds: 0)) }
+        // The wait may be one on an epoll that has no number any more.
+        if hasThread, !isInterrupted {
+            isInterrupted = true
+            birdlinux_interrupt(thread)
+        }
+    }
+
+    // Guarded by `wakeMonitor`.
+    private var hasThread = false
+    private var isInterrupted = false
+    private var isWoken = false
+    /// Its own fds have gone: it watches nothing any more, and waits for calls only. Written on the reactor thread.
+    private let isDeaf = Atomic<Bool>(false)
+
+    static let lostFDs = Fault(
+        BIRD_ERR_SYSTEM, .system, field: "fd",
+        "The program has closed file descriptors of the library. Destroy the client and create another one.")
+
+    /// Every connection ends, and no client gets another one.
+    private func loseFDs() {
+        isDeaf.store(true, ordering: .sequentiallyConsistent)
+        Shared.lost(self)
+        resumable = []
+        connector.disown()
+        posts.disown()
+        network.shutDown()
+        for driver in drivers.values { driver.loseFDs() }
+    }
+
+    var hasLostFDs: Bool { isDeaf.load(ordering: .relaxed) }
 
     // MARK: Any thread
 
@@ -162,6 +229,7 @@ final class Reactor: @unchecked Sendable {
                 reactor.run()
                 return nil
             }, me.toOpaque())
+        wakeMonitor.withLock { hasThread = error == 0 }
         guard error == 0 else {
             me.release()
             throw Fault(
@@ -179,6 +247,8 @@ final class Reactor: @unchecked Sendable {
     func stop() {
         monitor.withLock { isStopping = true }
         wake()
+        // Its number may be another thread's soon.
+        wakeMonitor.withLock { hasThread = false }
         if isOnThread {
             pthread_detach(thread)
         } else {
@@ -186,15 +256,16 @@ final class Reactor: @unchecked Sendable {
         }
     }
 
-    /// The client has commands. The client's lock may be held.
-    func schedule(_ client: Client) {
+    /// The client has commands. The client's lock may be held. Commands that come by thousands need not look each whether the reactor has
+    /// lost its fds since it was woken for the one before.
+    func schedule(_ client: Client, isOneOfMany: Bool = false) {
         let isFirst = monitor.withLock { () -> Bool in
             if client.isScheduled { return false }
             client.isScheduled = true
             scheduled.append(client)
             return true
         }
-        if isFirst { wake() }
+        if isFirst || !isOneOfMany { wake() }
     }
 
     /// Runs on the reactor thread soon.
@@ -226,7 +297,22 @@ final class Reactor: @unchecked Sendable {
         return .done
     }
 
-    func wake() { wakeMonitor.withLock { if !isClosed { System.signalEventFD(wakeFD) } } }
+    func wake() {
+        wakeMonitor.withLock {
+            guard !isClosed else { return }
+            isWoken = true
+            wakeMonitor.signalAll()
+            if !hasLostFDs, !ring() { wakeWithoutFDs() }
+        }
+    }
+
+    /// For a wait without fds.
+    private func waitToBeWoken(timeoutMs: Int64) {
+        wakeMonitor.withLock {
+            _ = wakeMonitor.wait(timeoutMs: timeoutMs) { isWoken }
+            isWoken = false
+        }
+    }
 
     /// The reactor does nothing from when this returns until `letGo`; see `SafePoint`. On the reactor thread itself nothing is done.
     func hold(timeoutMs: Int64) { if !isOnThread { safePoint.hold(timeoutMs: timeoutMs) } }
@@ -282,11 +368,7 @@ final class Reactor: @unchecked Sendable {
     }
 
     /// A round at the end of the process: nothing is done.
-    private func rest(timeoutMs: Int64) {
-        var wake = pollfd(fd: wakeFD, events: Int16(POLLIN), revents: 0)
-        _ = System.retrying { Int(poll(&wake, 1, Int32(clamping: timeoutMs))) }
-        System.clearEventFD(wakeFD)
-    }
+    private func rest(timeoutMs: Int64) { waitToBeWoken(timeoutMs: timeoutMs) }
 
     /// What was left to this round is done in it.
     private func leaveUnlessEndings() -> Bool {
@@ -386,14 +468,15 @@ final class Reactor: @unchecked Sendable {
 
     /// Waits for something to do, not longer than `timeoutMs` (negative: as long as it takes), and does it.
     private func round(timeoutMs: Int64) {
-        let wait = resumable.isEmpty ? Int32(clamping: max(timeoutMs, -1)) : 0
-        let count = epoll_wait(epollFD, events, Int32(Self.eventsPerRoundMax), wait)
+        let count = waitForEvents(timeoutMs: resumable.isEmpty ? timeoutMs : 0)
         let hasRested = safePoint.beginWork()
         now = System.now()
         let hasSlept = suspension.hasEnded(now, System.monotonicNow())
         if hasRested { tellRest() }
+        if !hasLostFDs, count == Self.hasLost { loseFDs() }
         // A handler may have forked: in the child nothing of this goes on.
         for position in 0..<max(0, Int(count)) where !isInherited { handle(events[position]) }
+        if !isInherited, count < 0 || hasSlept || timers.next ?? .distantFuture <= now { lookAgain() }
         if !isInherited { runResumable() }
         if !isInherited { runCompletions() }
         if !isInherited { runScheduled() }
@@ -401,7 +484,62 @@ final class Reactor: @unchecked Sendable {
         if !isInherited, hasSlept { wokeUp() }
         while !isInherited, let timer = timers.popDue(now) { timer.fire(now) }
         if !isInherited { armTimer() }
+        endHandlers()
         safePoint.endWork()
+    }
+
+    /// In place of a number of events.
+    private static let hasLost: Int32 = -2
+
+    /// -1: a signal has ended the wait.
+    private func waitForEvents(timeoutMs: Int64) -> Int32 {
+        // By a deadline that has passed unnoticed the timer fd is known to be lost.
+        let left = timers.next.map { max(0, $0 - System.now()) + Self.timerLateMs }
+        let bounded = timeoutMs < 0 ? left ?? -1 : min(timeoutMs, left ?? timeoutMs)
+        guard !hasLostFDs else {
+            waitToBeWoken(timeoutMs: timers.next.map { min($0 - System.now(), bounded) } ?? bounded)
+            return 0
+        }
+        let count = birdlinux_wait(
+            epollFD, events, Int32(Self.eventsPerRoundMax), Int32(clamping: bounded),
+            { reactor in
+                if let reactor { Unmanaged<Reactor>.fromOpaque(reactor).takeUnretainedValue().run() }
+            }, Unmanaged.passUnretained(self).toOpaque())
+        if count < 0 { return errno == EINTR ? -1 : Self.hasLost }
+        return count == 0 && bounded != timeoutMs && !ownsTimerFD ? Self.hasLost : count
+    }
+
+    /// What has come by `now` is looked at before time is judged by it: a signal may have ended the wait, it may have returned long ago, or
+    /// there was more than it had room for.
+    private func lookAgain() {
+        var looks = 0
+        while !hasLostFDs, !isInherited, looks <= sources.count / Self.eventsPerRoundMax {
+            let count = Int(epoll_wait(epollFD, events, Int32(Self.eventsPerRoundMax), 0))
+            for position in 0..<max(0, count) where !isInherited { handle(events[position]) }
+            guard count == Self.eventsPerRoundMax else { return }
+            looks += 1
+        }
+    }
+
+    // MARK: The program's code
+
+    /// A handler of the program has run in this round, on the reactor's own thread.
+    private var runsHandlers = false
+
+    /// Before a handler: from here to the end of the turn the signals of the program's threads may come.
+    @inline(__always)
+    func beginHandlers() { if !runsHandlers { openForHandlers() } }
+
+    @inline(never)
+    private func openForHandlers() {
+        runsHandlers = true
+        birdlinux_handlers_begin()
+    }
+
+    func endHandlers() {
+        guard runsHandlers else { return }
+        runsHandlers = false
+        birdlinux_handlers_end()
     }
 
     private func tellRest() {
@@ -413,7 +551,7 @@ final class Reactor: @unchecked Sendable {
 
     private func handle(_ event: epoll_event) {
         switch event.data.u64 {
-        case Self.wakeToken: System.clearEventFD(wakeFD)
+        case Self.wakeToken: break
         case Self.timerToken:
             System.clearEventFD(timerFD)
             timerDue = nil
@@ -431,7 +569,7 @@ final class Reactor: @unchecked Sendable {
         } else {
             next = timers.next ?? .distantFuture
         }
-        guard next < timerDue ?? .distantFuture else { return }
+        guard next < timerDue ?? .distantFuture, !hasLostFDs else { return }
         timerDue = next
         System.arm(timerFD, at: next)
     }
@@ -521,6 +659,7 @@ final class Reactor: @unchecked Sendable {
     /// On the reactor thread, inside a handler that has forked: what is on the stack below it ends without doing anything.
     func becomeInheritedOnThread() {
         guard isOnThread else { return }
+        runsHandlers = false
         isInherited = true
         for driver in drivers.values { driver.disown() }
         connector.disown()
@@ -543,6 +682,7 @@ final class Reactor: @unchecked Sendable {
 
     /// The fds of the reactor itself.
     func closeInheritedLoop() {
+        isInherited = true
         connector.closeInherited()
         posts.closeInherited()
         network.closeInherited()
@@ -585,6 +725,7 @@ final class Reactor: @unchecked Sendable {
     }
 
     private func control(_ operation: Int32, _ source: EventSource) {
+        guard !hasLostFDs else { return }
         var event = epoll_event()
         event.events = source.watchedEvents
         event.data.u64 = source.token

@@ -41,7 +41,7 @@ package final class RecordQueue: @unchecked Sendable {
         self.onReady = onReady
     }
 
-    deinit { System.closeFD(fd) }
+    deinit { System.closeEventFD(fd) }
 
     /// Readable while `isAnnounced`.
     package func polledFD() throws(Fault) -> Int32 {
@@ -97,7 +97,7 @@ package final class RecordQueue: @unchecked Sendable {
             }
             // At once: a channel reference that is still held keeps the client, and so this object.
             isRetired = true
-            System.closeFD(fd)
+            System.closeEventFD(fd)
             fd = -1
             return true
         }
@@ -105,7 +105,7 @@ package final class RecordQueue: @unchecked Sendable {
 
     /// In a forked child: this copy of the fd is closed; the records stay, since a thread of the parent's may have been among them.
     package func closeInherited() {
-        System.closeFD(fd)
+        System.closeEventFD(fd)
         fd = -1
         _ = Unmanaged.passRetained(self)
     }
@@ -203,10 +203,13 @@ package final class RecordQueue: @unchecked Sendable {
 
     package func wait(timeoutMs: Int64) -> Wait {
         monitor.withLock {
-            let inTime = monitor.wait(timeoutMs: timeoutMs) { findsWork() || isWoken }
-            if hasWork { return .ready }
-            isWoken = false
-            return inTime ? .woken : .timeout
+            _ = monitor.wait(timeoutMs: timeoutMs) { isWoken || findsWork() }
+            // First: records may wait all the time.
+            if isWoken {
+                isWoken = false
+                return .woken
+            }
+            return hasWork ? .ready : .timeout
         }
     }
 

@@ -7,6 +7,7 @@ final class RecordSink {
     private let emptyString = UnsafeRawPointer(StaticString("").utf8Start).assumingMemoryBound(to: CChar.self)
 
     private unowned(unsafe) let client: Client
+    private unowned(unsafe) let reactor: Reactor
     private let queue: RecordQueue?
     private let isQueued: Bool
     private let dropsNewest: Bool
@@ -32,8 +33,9 @@ final class RecordSink {
     /// The read that is being worked on brought a lot.
     var isBusy = false
 
-    init(client: Client) {
+    init(client: Client, reactor: Reactor) {
         self.client = client
+        self.reactor = reactor
         queue = client.queue
         hot = client.hot
         dispatcher = client.dispatcher
@@ -142,6 +144,7 @@ final class RecordSink {
             record.pointee.data_kind = UInt32(BIRD_DATA_VALUE)
         }
         record.pointee.data_length = span.length
+        reactor.beginHandlers()
         handlerDepth += 1
         dispatcher.deliver(record, channel)
         handlerDepth -= 1
@@ -404,6 +407,7 @@ final class RecordSink {
     func runChores() { runHandlers { client.dispatcher.runChores() } }
 
     private func runHandlers(_ body: () -> Void) {
+        reactor.beginHandlers()
         handlerDepth += 1
         body()
         handlerDepth -= 1

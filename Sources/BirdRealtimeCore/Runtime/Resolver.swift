@@ -131,7 +131,7 @@ enum Resolver {
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(host, nil, &hints, &list)
+        let code = System.holdingStandardFDs { getaddrinfo(host, nil, &hints, &list) }
         guard code == 0 else {
             let reason = code == EAI_SYSTEM ? Errno(code: errno).message : String(cString: gai_strerror(code))
             return .failure(System.withoutFDs ?? fault(host, reason))

@@ -7,7 +7,6 @@ enum Shared {
     private static let monitor = Monitor()
     // Guarded by `monitor`.
     nonisolated(unsafe) private static var reactor: Reactor?
-    nonisolated(unsafe) private static var reactorUsers = 0
     /// Without users, but not through with their last work.
     nonisolated(unsafe) private static var ending: [Reactor] = []
     nonisolated(unsafe) private static var hostDriven: [Reactor] = []
@@ -39,20 +38,29 @@ enum Shared {
                 try current.start()
                 reactor = current
             }
-            reactorUsers += 1
+            current.users += 1
             return current
         }
     }
 
-    static func releaseReactor() {
-        let unused: Reactor? = monitor.withLock {
-            reactorUsers -= 1
-            guard reactorUsers == 0, !HostProcess.isEnding else { return nil }
-            defer { reactor = nil }
-            if let reactor { ending.append(reactor) }
-            return reactor
+    static func release(_ used: Reactor) {
+        let isUnused = monitor.withLock { () -> Bool in
+            used.users -= 1
+            guard used.users == 0, !HostProcess.isEnding else { return false }
+            if reactor === used { reactor = nil }
+            if !ending.contains(where: { $0 === used }) { ending.append(used) }
+            return true
         }
-        unused?.stop()
+        if isUnused { used.stop() }
+    }
+
+    /// From the reactor's thread: it is of no use for further clients.
+    static func lost(_ lost: Reactor) {
+        monitor.withLock {
+            guard reactor === lost else { return }
+            reactor = nil
+            ending.append(lost)
+        }
     }
 
     /// From the reactor's thread, at its end.
@@ -139,7 +147,6 @@ enum Shared {
         Inheritance.unlockInChild()
         Inheritance.add(held)
         reactor = nil
-        reactorUsers = 0
         hostDriven = []
         ending = []
         held = []

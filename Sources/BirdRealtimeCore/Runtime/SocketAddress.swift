@@ -31,8 +31,7 @@ struct SocketAddress {
     /// A socket that connects, or has connected, without anybody having waited. The caller closes it.
     func connectNonblocking() -> Result<Int32, Errno> {
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-        return System.retrying { Int(socket(Int32(storage.ss_family), type, 0)) }.flatMap { number in
-            let fd = Int32(truncatingIfNeeded: number)
+        return System.ownFD { socket(Int32(storage.ss_family), type, 0) }.flatMap { fd in
             var on: Int32 = 1
             setsockopt(fd, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
             let result = withUnsafePointer(to: storage) { pointer in

@@ -13,16 +13,20 @@ final class Stream {
     }
 
     let fd: Int32
+    /// Of the socket: the host may close the fd, and open something else under its number.
+    private let cookie: UInt64
     private var transfer: CurlTransfer?
     private var route: Route?
     private var hasReceived = false
 
     init(plain fd: Int32) {
         self.fd = fd
+        cookie = birdlinux_socket_cookie(fd)
     }
 
     init(tls transfer: CurlTransfer, fd: Int32, route: Route) {
         self.fd = fd
+        cookie = birdlinux_socket_cookie(fd)
         self.transfer = transfer
         self.route = route
     }
@@ -45,6 +49,17 @@ final class Stream {
         switch System.retrying({ recv(fd, buffer, count, 0) }) {
         case .success(0): return .end
         case .success(let received): return .bytes(received)
+        case .failure(let error): return error.wouldBlock ? .wouldBlock : .failed(Self.broken(by: error.message))
+        }
+    }
+
+    /// Reads past up to so many bytes; over TLS through `scratch`.
+    func discard(_ count: Int, scratch: UnsafeMutableRawPointer, _ scratchBytes: Int) -> Outcome {
+        guard transfer == nil else { return read(scratch, scratchBytes) }
+        // The kernel drops them without a copy (tcp(7), MSG_TRUNC).
+        switch System.retrying({ recv(fd, nil, count, Int32(MSG_TRUNC)) }) {
+        case .success(0): return .end
+        case .success(let dropped): return .bytes(dropped)
         case .failure(let error): return error.wouldBlock ? .wouldBlock : .failed(Self.broken(by: error.message))
         }
     }
@@ -100,12 +115,23 @@ final class Stream {
         }
     }
 
+    /// The number of the fd still leads to the socket.
+    var isOwn: Bool { System.isSocket(fd, cookie) }
+
     func close() {
+        guard isOwn else { return forget() }
         if let transfer {
             transfer.cleanUp()
             self.transfer = nil
         } else {
             System.closeFD(fd)
         }
+    }
+
+    /// Without libcurl, which would write to the socket.
+    func forget() {
+        transfer?.disown()
+        transfer = nil
+        System.closeSocket(fd, cookie)
     }
 }

@@ -13,6 +13,18 @@ enum System {
         }
     }
 
+    /// What opens a file, a socket and the like. Its number is none of the standard streams', which the host may have closed.
+    static func ownFD(_ open: () -> Int32) -> Result<Int32, Errno> {
+        retrying { Int(birdlinux_above_stdio(open())) }.map { Int32(truncatingIfNeeded: $0) }
+    }
+
+    /// The same for code that is not ours and opens what it needs.
+    static func holdingStandardFDs<R>(_ body: () -> R) -> R {
+        let held = birdlinux_hold_stdio()
+        defer { birdlinux_release_stdio(held) }
+        return body()
+    }
+
     static func now() -> Instant {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)
@@ -66,8 +78,8 @@ enum System {
         return time
     }
 
-    static func makeEventFD() -> Result<Int32, Errno> {
-        retrying { Int(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))) }.map { Int32(truncatingIfNeeded: $0) }
+    static func makeEventFD(count: UInt32 = 0) -> Result<Int32, Errno> {
+        ownFD { eventfd(count, Int32(EFD_CLOEXEC | EFD_NONBLOCK)) }
     }
 
     /// Running out of file descriptors is what libcurl and getaddrinfo report as refused connections, bad certificate files and unknown names.
@@ -89,12 +101,27 @@ enum System {
             BIRD_ERR_SYSTEM, .system, field: "fd", "No file descriptor is left: \(error.message).", isRetriable: true)
     }
 
+    /// Whatever else the host may have opened under the number of an fd that it had closed, it is no file, pipe or socket of the host's.
+    private static func isEventFD(_ fd: Int32) -> Bool {
+        var status = stat()
+        return fd >= 0 && fstat(fd, &status) == 0 && status.st_mode & S_IFMT == 0
+    }
+
+    /// The number still leads to the socket of this cookie; one without a cookie is taken for it.
+    static func isSocket(_ fd: Int32, _ cookie: UInt64) -> Bool { cookie == 0 || birdlinux_socket_cookie(fd) == cookie }
+
+    static func closeSocket(_ fd: Int32, _ cookie: UInt64) { if isSocket(fd, cookie) { closeFD(fd) } }
+
+    static func closeEventFD(_ fd: Int32) { if isEventFD(fd) { closeFD(fd) } }
+
     static func signalEventFD(_ fd: Int32) {
+        guard isEventFD(fd) else { return }
         var one: UInt64 = 1
         _ = retrying { write(fd, &one, 8) }
     }
 
     static func clearEventFD(_ fd: Int32) {
+        guard isEventFD(fd) else { return }
         var value: UInt64 = 0
         _ = retrying { read(fd, &value, 8) }
     }
@@ -110,10 +137,9 @@ enum System {
 
     /// Why a file, or a directory, cannot be read; nil when it can.
     static func problem(reading path: String, isDirectory: Bool) -> String? {
-        switch retrying({ Int(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) }) {
+        switch ownFD({ open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }) {
         case .failure(let error): return "cannot be read: \(error.message)"
-        case .success(let number):
-            let fd = Int32(truncatingIfNeeded: number)
+        case .success(let fd):
             defer { closeFD(fd) }
             var status = stat()
             guard fstat(fd, &status) == 0, (status.st_mode & S_IFMT == S_IFDIR) != isDirectory else { return nil }

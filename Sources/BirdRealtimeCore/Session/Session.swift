@@ -120,6 +120,7 @@ package struct Session: ~Copyable, Sendable {
     private mutating func dispatch(_ input: SessionInput, _ turn: inout Turn) {
         switch input {
         case .connect: connect(&turn)
+        case .end(let fault): end(fault, &turn)
         case .disconnect: disconnect(&turn)
         case .retryNow: retryNow(&turn)
         case .configure(let changed): configure(changed, &turn)

@@ -35,6 +35,16 @@ extension Session {
             &turn)
     }
 
+    mutating func end(_ fault: Fault, _ turn: inout Turn) {
+        switch state {
+        case .initialized, .disconnected, .failed: return
+        case .connecting, .connected, .unavailable:
+            turn.emit(.error(fault))
+            forgetAttempts()
+            leave(to: .disconnected, reason: fault.status, fault.message, closeCode: 0, operations: fault, &turn)
+        }
+    }
+
     /// A later connect begins as the first did.
     mutating func forgetAttempts() {
         attempts = 0

@@ -140,6 +140,8 @@ package struct InboundMessage: Equatable, Sendable {
 package enum SessionInput: Equatable, Sendable {
     case connect
     case disconnect
+    /// There will be no connection any more, whatever the program asks for.
+    case end(Fault)
     /// Acts while an attempt is planned; needs no permission.
     case retryNow
     /// Other settings for what may change during a session's life (see `Session.configure`).

@@ -16,6 +16,15 @@
 
 /* NULL in a program that has more rights than the one who set its environment. */
 const char *birdlinux_secure_getenv(const char *name);
+/* The same open file under a number above 2, close-on-exec: 0, 1 and 2 may be closed, and what the host prints then must not go into a
+   file of the library's. Takes the fd over; -1 and errno if there is no other (-1 stays -1). Every fd of the library passes through here. */
+int birdlinux_above_stdio(int fd);
+/* For code that opens fds by itself: has 0, 1 and 2, where they are closed, taken by fds that neither read nor write (EBADF, as before).
+   Gives what to release. */
+unsigned birdlinux_hold_stdio(void);
+void birdlinux_release_stdio(unsigned held);
+/* A number that no other socket ever has; 0: this is no socket, or the kernel is older than 4.12. */
+uint64_t birdlinux_socket_cookie(int fd);
 /* 1 while the socket has a peer. */
 int birdlinux_is_connected(int fd);
 /* Bytes that wait in the socket's receive buffer, -1 on error. */
@@ -26,8 +35,17 @@ int birdlinux_peer_name(int fd, char *text, size_t size);
 int birdlinux_is_inherited_by_exec(int fd);
 /* write() that raises no SIGPIPE and no SIGXFSZ; on failure -errno. */
 long birdlinux_write_quietly(int fd, const void *bytes, size_t count);
-/* Starts a joinable thread with every signal blocked; returns an errno value. */
+/* Starts a joinable thread that blocks every signal but those of faults (SEGV, BUS, FPE, ILL, TRAP); returns an errno value. */
 int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), void *argument);
+/* Around code of the program on such a thread, which has the signal mask of the thread that started it meanwhile. They nest, and do
+   nothing on threads of the host's. */
+void birdlinux_handlers_begin(void);
+void birdlinux_handlers_end(void);
+/* epoll_wait(). On a thread of the library's birdlinux_interrupt() ends it, once in its life: the thread then does `go_on(argument)` and
+   ends. For a wait that has lost every other way to be ended, since the host has closed its fds. */
+int birdlinux_wait(int epoll, struct epoll_event *events, int events_max, int timeout_ms, void (*go_on)(void *),
+                   void *argument);
+void birdlinux_interrupt(pthread_t thread);
 /* A condition variable whose timed waits use CLOCK_MONOTONIC. */
 int birdlinux_cond_init(pthread_cond_t *condition);
 /* How many handlers of the program's are on this thread's stack; add 1 or -1. */

@@ -182,10 +182,10 @@ class Native:
         channel.end(_abi.BIRD_ERR_UNSUBSCRIBED)
 
     def wait(self, timeout_ms: int) -> bool:
-        """Waits for records; False: there are none, the time has passed or wake() was called."""
+        """Waits for records; False: the time has passed or wake() was called."""
         status: int = self.lib.bird_queue_wait(self.queue, timeout_ms)
         # A signal handler may have ended the client around the wait that it has interrupted.
-        if status == _abi.BIRD_ERR_TIMEOUT or self.is_destroyed:
+        if status in (_abi.BIRD_ERR_TIMEOUT, _abi.BIRD_ERR_WOKEN) or self.is_destroyed:
             return False
         self.check(status)
         return True
