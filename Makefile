@@ -27,7 +27,7 @@ HARNESS := $(C)/harness $(C)/client_script
 SCALE := $(C)/scale $(C)/scale_edge
 SOAK := $(C)/soak $(C)/heap.so
 TORTURE := $(C)/torture
-HOSTS := $(addprefix $(C)/,host_check curl_host load_host)
+HOSTS := $(addprefix $(C)/,host_check curl_host load_host hostile_host)
 HOSTS_CPP := $(C)/throwing_host
 BENCH_PEERS := $(addprefix $(C)/,flood_server many_server auth_server load_time) \
     $(addprefix $(C)/limit_,recv walk epoll first auth trigger)
@@ -175,6 +175,7 @@ $(TORTURE): $(wildcard Tests/Torture/*) Benchmarks/server_side.h Benchmarks/acce
 	@$(CC) $(PROGRAM_CFLAGS) -o $@ $(filter %.c,$^) $(LIBRARY_FLAGS)
 
 $(C)/host_check: HOST_FLAGS := $(LIBRARY_FLAGS) -lm
+$(C)/hostile_host: HOST_FLAGS := $(LIBRARY_FLAGS)
 $(C)/curl_host: HOST_FLAGS := $(LIBRARY_FLAGS) -lcurl
 $(C)/load_host: HOST_FLAGS := -Ibuild/include -rdynamic -ldl
 $(HOSTS): $(C)/%: Tests/Hosts/%.c | $(C)

@@ -528,7 +528,8 @@ bird_status bird_client_unbind_event(bird_client *client, const char *event);
 /* Removes all bindings of a channel, or all of the client's for all its channels. Observers stay. */
 bird_status bird_channel_unbind_all(bird_channel *channel);
 bird_status bird_client_unbind_all(bird_client *client);
-/* The id that records with this event name carry in event_id from now on; for programs that drain and route by number. */
+/* The id that records with this event name carry in event_id from now on, until the client ends; for programs that drain and route by
+   number. FULL (retriable) when 65 536 names have ids; those of names that were only bound are given back with their last binding. */
 bird_status bird_client_intern(bird_client *client, const char *event, uint32_t *event_id, bird_error **error);
 
 /* ---------------------------------------------------------------------------------------------------- records ------ */
@@ -590,6 +591,9 @@ typedef struct bird_state_change {
     const char *policy;        /* option reconnect, when an attempt is planned; else "" */
 } bird_state_change;
 
+/* A success: the payload is the record's data as it came. One of more than 2 MiB is left out (NONE), and one of more than 256 KiB is not
+   kept for handlers that are bound later: ask for the roster. A roster holds 100 000 members and 4 MiB of ids and infos; of a larger one
+   the first members are kept, and an error record (SIZE) says so. */
 typedef struct bird_subscription {
     uint32_t struct_size;
     int32_t is_resubscribe;  /* 1: subscribed before in this client; refetch what was missed */
@@ -734,7 +738,7 @@ typedef struct bird_statistics {
     uint64_t frames_malformed;  /* messages that are no JSON object with a string event                 */
     uint64_t frames_unroutable; /* events for channels not subscribed here                              */
     uint64_t bytes_sent;
-    uint64_t messages_sent;
+    uint64_t messages_sent;               /* written to the socket                                              */
     uint64_t client_events_lost;          /* accepted by bird_channel_trigger, not written when the connection went */
     uint64_t connects;                    /* handshakes                                                           */
     uint64_t attempts;                    /* connections tried                                                    */
@@ -744,7 +748,7 @@ typedef struct bird_statistics {
     uint64_t read_pauses;                 /* times that reading paused for a slow consumer                        */
     uint64_t attempts_refused;            /* planned attempts that the program refused (may_reconnect)            */
     uint64_t events_dropped;              /* application events dropped (overflow)                                */
-    uint64_t watchlist_entries_malformed; /* entries of watchlist frames that are none, or frames without any */
+    uint64_t watchlist_entries_malformed; /* malformed, or beyond 1024 entries or 10 000 ids of a frame */
     uint64_t network_changes;        /* changes of the network that concerned the client, hints and suspends included */
     uint64_t reconnects;             /* handshakes but the first                                             */
     uint64_t connections_lost;       /* connections that ended without the program's doing, and were not refused */
@@ -765,7 +769,9 @@ typedef struct bird_statistics {
 bird_status bird_client_statistics(bird_client *client, bird_statistics *statistics);
 /* All that a bug report should say of a client, as one JSON object: versions, the options set, state, latest changes and errors, connection,
    plan, channels (at most 100), statistics. Secrets and the values of headers are "***". In every state, also after bird_client_close(), and
-   in every callback but the log handler; it waits for nothing. Copy-out. */
+   in every callback but the log handler; it waits for nothing. Texts of the edge and values of options are cut to 2048 bytes, and the whole
+   has at most BIRD_DUMP_BYTES_MAX bytes. Copy-out. */
+#define BIRD_DUMP_BYTES_MAX 2097152
 bird_status bird_client_dump(bird_client *client, char *buffer, size_t size, size_t *length);
 
 /* ---------------------------------------------------------------------------------------------------- process ------ */

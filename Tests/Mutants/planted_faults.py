@@ -425,7 +425,42 @@ FAULTS = [
         "guard let id = node?.stringOrNumberText, !id.isEmpty",
         "guard let id = node?.string, !id.isEmpty",
     ),
-    # Presence.
+    # Presence, and bounds.
+    Fault(
+        "roster-tiny",
+        "Session/Roster.swift",
+        "members beyond the second are not told",
+        "membersMax = 100_000",
+        "membersMax = 2",
+    ),
+    Fault(
+        "roster-bytes",
+        "Session/Roster.swift",
+        "what members who have gone took of the roster's bytes is never free again",
+        "            bytes -= entry.textBytes\n",
+        "            bytes += 1_000_000\n",
+    ),
+    Fault(
+        "watchlist-one-entry",
+        "Session/Payload.swift",
+        "one entry of a watchlist frame is told",
+        "watchlistEntriesMax = 1_024",
+        "watchlistEntriesMax = 1",
+    ),
+    Fault(
+        "watchlist-uncounted",
+        "Session/Payload.swift",
+        "malformed entries of a watchlist are not counted",
+        "                    malformed += 1\n                    return true\n",
+        "                    return true\n",
+    ),
+    Fault(
+        "connection-id-bound",
+        "Session/Payload.swift",
+        "ids of ordinary length count as too long",
+        "idBytesMax = 1_024",
+        "idBytesMax = 1",
+    ),
     # Encrypted channels.
     Fault(
         "key-overtaken",

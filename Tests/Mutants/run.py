@@ -23,6 +23,7 @@ PURE = [
     "WebSocket",
     "Wire",
     "Fault.swift",
+    "EdgeText.swift",
     "ExactText.swift",
     "FewOrMany.swift",
     "Rare.swift",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -9,20 +10,14 @@ from named_tests import CASE, exists
 from paths import ROOT
 
 TEXT = (ROOT / "docs/security.md").read_text()
-BOUNDS = {
-    "16 KiB of headers": ("WebSocket/UpgradeResponse", "headerBytesMax = 16 * 1024"),
+SOURCES = ROOT / "Sources/BirdRealtimeCore"
+# The rows of the table that name a constant: its file, its name and the number that the row says.
+ROWS = re.findall(r"^\| `(\w+)\.(\w+)`[^|]*\|[^|]*\|[^|]*?(\d[\d ]*)[^|]*\|", TEXT, re.MULTILINE)
+# Types that are in a file of another name.
+FILES = {"ChunkShelf": "ChunkPool", "InboundMessage": "SessionTypes", "Session": "SessionEncryption"}
+WORDS = {
     "at most 64 headers, names of 256 bytes and values of 8 KiB": ("Runtime/HTTPHeaders", "valueBytesMax = 8_192"),
     "at most 2048 characters": ("Runtime/HTTPEndpoint", "charactersMax = 2_048"),
-    "depth of JSON | 512": ("Wire/JSONReader", "depthMax = 512"),
-    "256 KiB, depth 512": ("Runtime/HTTPAnswer", "bodyBytesMax = 262_144"),
-    "8 of a client, 64 of the process": ("Runtime/HTTPPosts", "inFlightMax = 64"),
-    "10 000 members": ("Runtime/Watchlist", "membersMax = 10_000"),
-    "channel | 100 000 and 64 MiB": ("Session/KnownMembers", "membersMax = 100_000"),
-    "16; 1024 names may wait, two threads ask": ("Runtime/Resolver", "addressesMax = 16"),
-    "calls that wait for the reactor | 262 144": ("Runtime/Client", "commandsMax = 262_144"),
-    "answers to pings that wait to be written | 64 KiB": ("Runtime/Outbound", "pongsBehindBytesMax = 65_536"),
-    "names of events bound | 65 536": ("Runtime/InternedNames", "namesMax = 65_536"),
-    "2048 bytes, one line; 1 MiB for sinks": ("Observability/LogWriter", "bufferBytesMax = 1_048_576"),
 }
 
 
@@ -31,8 +26,27 @@ def test_exists(name: str) -> None:
     assert exists(name)
 
 
-@pytest.mark.parametrize("words", BOUNDS)
-def test_bound(words: str) -> None:
-    file, code = BOUNDS[words]
+@pytest.mark.parametrize(("kind", "name", "number"), ROWS)
+def test_bound(kind: str, name: str, number: str) -> None:
+    files = list(SOURCES.rglob(f"{FILES.get(kind, kind)}.swift"))
+    assert len(files) == 1, files
+    found = re.findall(rf"\b{name}\b[^=\n{{]*[={{]\s*((?:\d[\d_]*(?: \* )?)+)", files[0].read_text())
+    values = [product(term) for term in found]
+    if not found:  # decided by the event
+        values = [product(term) for term in re.findall(r"\d[\d_]+", files[0].read_text())]
+    assert int(number.replace(" ", "")) in values, values
+
+
+def product(term: str) -> int:
+    return math.prod(int(factor.replace("_", "")) for factor in term.split(" * "))
+
+
+def test_table_has_rows() -> None:
+    assert len(ROWS) > 30
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_words(words: str) -> None:
+    file, code = WORDS[words]
     assert words in re.sub(r"\s+", " ", TEXT)
-    assert code in (ROOT / f"Sources/BirdRealtimeCore/{file}.swift").read_text()
+    assert code in (SOURCES / f"{file}.swift").read_text()

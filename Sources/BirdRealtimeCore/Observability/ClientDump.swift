@@ -53,10 +53,10 @@ extension Client {
     private var optionsDump: ObjectWriter {
         var writer = ObjectWriter()
         for (key, value) in currentOptions.given.sorted(by: { $0.key < $1.key }) {
-            writer.member(key, Self.masked(key, value))
+            writer.member(key, EdgeText.cut(Self.masked(key, value)))
         }
         let headers = options.authHeaders.all.map { "\($0.name): \(Self.mask)" }
-        if !headers.isEmpty { writer.member("auth_headers", headers.joined(separator: ", ")) }
+        if !headers.isEmpty { writer.member("auth_headers", EdgeText.cut(headers.joined(separator: ", "))) }
         return writer
     }
 

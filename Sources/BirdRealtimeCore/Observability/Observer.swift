@@ -46,7 +46,7 @@ final class Observer {
         case .keyRefreshBegan(let reference):
             let name = Self.name(reference)
             log.write(.info, .authorization, channel: name, "an event does not open: asks for the key of \(name) again")
-        case .open, .authorize, .withdraw, .identity, .attemptRefused, .emit, .watchlistEntryMalformed: break
+        case .open, .authorize, .withdraw, .identity, .attemptRefused, .emit, .watchlistEntriesMalformed: break
         }
     }
 

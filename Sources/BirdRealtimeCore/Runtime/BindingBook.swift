@@ -5,10 +5,12 @@ import Synchronization
 final class BindingBook {
     /// The bindings for every channel of the client.
     let scope = BindingScope()
-    let names = InternedNames()
-    private(set) var observers: [Dispatcher.Observer] = []
+    let names: InternedNames
+    private var observersByNumber = FewOrMany<UInt64, Dispatcher.Observer>()
     /// There are bindings whose destructor has yet to run.
     let hasRetired = Atomic<Bool>(false)
+    /// Bindings whose destructors wait for the delivery context, which may be inside a handler for long, before binding is refused.
+    private static let retiredMax = 131_072
     private let hot: UnsafeMutablePointer<ClientHot>
     private let dialect: Dialect
     /// Where a binding is; those of `scope` are not in it.
@@ -24,16 +26,31 @@ final class BindingBook {
     init(_ hot: UnsafeMutablePointer<ClientHot>, _ dialect: Dialect) {
         self.hot = hot
         self.dialect = dialect
+        names = InternedNames(hot)
     }
 
     /// Bindings and observers, of the client and of its channels.
-    var count: Int { scope.count + channels.count + observers.count }
+    var count: Int { scope.count + channels.count + observersByNumber.count }
+
+    /// In order of binding.
+    var observers: [Dispatcher.Observer] {
+        observersByNumber.values.sorted { $0.binding.number < $1.binding.number }
+    }
+
+    private func requireRoom() throws(Fault) {
+        guard retired.count >= Self.retiredMax else { return }
+        throw Fault(
+            BIRD_ERR_FULL, .argument, field: "handler",
+            "\(retired.count) handlers that were unbound wait for the delivery to run their destructors.",
+            isRetriable: true)
+    }
 
     /// `channel` nil: for every channel; `event` nil: for every application event. Returns the number of the binding.
     func bind(
         _ event: UnsafeRawBufferPointer?, of channel: Channel?, _ make: (UInt64) -> Binding
     ) throws(Fault) -> UInt64 {
-        let eventID = try event.map { (name) throws(Fault) in try intern(name) } ?? 0
+        try requireRoom()
+        let eventID = try event.map { (name) throws(Fault) in try use(name) } ?? 0
         lastNumber += 1
         let binding = make(lastNumber)
         (channel?.scope ?? scope).add(BindingScope.Entry(eventID: eventID, binding: binding))
@@ -44,10 +61,11 @@ final class BindingBook {
         return lastNumber
     }
 
-    func observe(_ kinds: UInt64, _ make: (UInt64) -> Binding) -> UInt64 {
+    func observe(_ kinds: UInt64, _ make: (UInt64) -> Binding) throws(Fault) -> UInt64 {
+        try requireRoom()
         lastNumber += 1
         let binding = make(lastNumber)
-        observers.append(Dispatcher.Observer(kinds: kinds, binding: binding))
+        observersByNumber[lastNumber] = Dispatcher.Observer(kinds: kinds, binding: binding)
         hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
         if kinds & (1 << UInt64(BIRD_RECORD_WATCHLIST)) != 0, !watchlist.isEmpty { addLate(binding, nil) }
         return lastNumber
@@ -68,13 +86,14 @@ final class BindingBook {
 
     /// False if there is no such binding (any more).
     func unbind(_ number: UInt64) -> Bool {
-        if let position = observers.firstIndex(where: { $0.binding.number == number }) {
-            retire([observers.remove(at: position).binding])
+        if let observer = observersByNumber[number] {
+            observersByNumber[number] = nil
+            retire([BindingScope.Entry(eventID: 0, binding: observer.binding)])
             hot.pointee.observersVersion.wrappingAdd(1, ordering: .releasing)
             return true
         }
-        guard let binding = (channels[number]?.scope ?? scope).remove(number) else { return false }
-        retire([binding])
+        guard let entry = (channels[number]?.scope ?? scope).remove(number) else { return false }
+        retire([entry])
         return true
     }
 
@@ -88,13 +107,14 @@ final class BindingBook {
     /// `channel` nil: those for every channel. Observers stay.
     func unbindAll(of channel: Channel?) { retire((channel?.scope ?? scope).removeAll { _ in true }) }
 
-    private func retire(_ bindings: [Binding]) {
-        guard !bindings.isEmpty else { return }
-        for binding in bindings {
-            binding.deactivate()
-            channels[binding.number] = nil
+    private func retire(_ entries: [BindingScope.Entry]) {
+        guard !entries.isEmpty else { return }
+        for entry in entries {
+            entry.binding.deactivate()
+            channels[entry.binding.number] = nil
+            if entry.eventID != 0 { names.giveBack(entry.eventID) }
+            retired.append(entry.binding)
         }
-        retired.append(contentsOf: bindings)
         hasRetired.store(true, ordering: .releasing)
     }
 
@@ -107,12 +127,12 @@ final class BindingBook {
     /// The client has ended: everything that is left, unbound.
     func takeAll(of channels: [Channel]) -> [Binding] {
         defer {
-            observers = []
+            observersByNumber = FewOrMany()
             late = []
             forgetChannels()
         }
-        var all = takeRetired() + observers.map(\.binding) + scope.removeAll { _ in true }
-        for channel in channels { all += channel.scope.removeAll { _ in true } }
+        var all = takeRetired() + observers.map(\.binding) + scope.removeAll { _ in true }.map(\.binding)
+        for channel in channels { all += channel.scope.removeAll { _ in true }.map(\.binding) }
         for binding in all { binding.deactivate() }
         return all
     }
@@ -129,19 +149,22 @@ final class BindingBook {
         return name.withUTF8 { eventID(of: UnsafeRawBufferPointer($0)) }
     }
 
-    func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 {
+    /// The number of a name, which the program keeps.
+    func intern(_ name: UnsafeRawBufferPointer) throws(Fault) -> UInt32 { try use(name, isPinned: true) }
+
+    private func use(_ name: UnsafeRawBufferPointer, isPinned: Bool = false) throws(Fault) -> UInt32 {
         let text = String(decoding: name, as: UTF8.self)
         guard UTF8Validator.isValid(name), EventName.isValid(text) else {
             throw Fault(
                 BIRD_ERR_NAME, .argument, field: "event", "An event name has 1 to 200 characters and is valid UTF-8.")
         }
         var known = dialect.ownName(of: text)
-        guard let (id, isNew) = known.withUTF8({ names.intern(UnsafeRawBufferPointer($0)) }) else {
+        guard let id = known.withUTF8({ names.use(UnsafeRawBufferPointer($0), isPinned: isPinned) }) else {
             throw Fault(
                 BIRD_ERR_FULL, .argument, field: "event",
-                "More than \(InternedNames.namesMax) different event names are bound.")
+                "\(InternedNames.namesMax) different event names are bound, or were and are in records that wait.",
+                isRetriable: true)
         }
-        if isNew { hot.pointee.namesVersion.wrappingAdd(1, ordering: .releasing) }
         return id
     }
 }

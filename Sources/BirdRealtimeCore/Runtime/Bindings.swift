@@ -35,7 +35,7 @@ package final class Binding: @unchecked Sendable {
 /// The bindings of one channel, or of the client for all its channels: the master copy. All of it is guarded by the client's lock but
 /// for `state`, which is the delivery context's; the version in it tells when that has to be made anew.
 final class BindingScope {
-    struct Entry {
+    struct Entry: Sendable {
         /// 0: every application event.
         var eventID: UInt32
         var binding: Binding
@@ -46,7 +46,8 @@ final class BindingScope {
     let ownerMemory: UnsafeMutableRawPointer
     let state: UnsafeMutablePointer<ScopeState>
     private let single: UnsafeMutablePointer<BindingSlot>
-    private var entries: [Entry] = []
+    /// By the numbers of the bindings, which grow: their order is the order of binding.
+    private var entries = FewOrMany<UInt64, Entry>()
     /// What the slots of `state` point into.
     private var owners: [Binding] = []
 
@@ -77,30 +78,34 @@ final class BindingScope {
     var count: Int { entries.count }
 
     func add(_ entry: Entry) {
-        entries.append(entry)
+        entries[entry.binding.number] = entry
         state.pointee.version.wrappingAdd(1, ordering: .releasing)
     }
 
-    func remove(_ number: UInt64) -> Binding? {
-        guard let position = entries.firstIndex(where: { $0.binding.number == number }) else { return nil }
-        let binding = entries.remove(at: position).binding
+    func remove(_ number: UInt64) -> Entry? {
+        guard let entry = entries[number] else { return nil }
+        entries[number] = nil
         state.pointee.version.wrappingAdd(1, ordering: .releasing)
-        return binding
+        return entry
     }
 
-    func removeAll(where isMeant: (Entry) -> Bool) -> [Binding] {
-        let removed = entries.filter(isMeant).map(\.binding)
-        entries.removeAll(where: isMeant)
+    /// In order of binding.
+    func removeAll(where isMeant: (Entry) -> Bool) -> [Entry] {
+        let removed = entries.values.filter(isMeant).sorted { $0.binding.number < $1.binding.number }
+        if removed.count == entries.count {
+            entries = FewOrMany()
+        } else {
+            for entry in removed { entries[entry.binding.number] = nil }
+        }
         state.pointee.version.wrappingAdd(1, ordering: .releasing)
         return removed
     }
 
     /// On the delivery context, no handler of this scope running.
     func rebuild() {
-        // A stable sort by id keeps the order of binding within each event.
-        let sorted = entries.enumerated().sorted {
-            ($0.element.eventID, $0.offset) < ($1.element.eventID, $1.offset)
-        }.map(\.element)
+        let sorted = entries.values.sorted {
+            ($0.eventID, $0.binding.number) < ($1.eventID, $1.binding.number)
+        }
         owners = sorted.map(\.binding)
         freeSlots()
         let slots = sorted.count <= 1 ? single : .allocate(capacity: sorted.count)

@@ -17,7 +17,9 @@ package final class Channel: @unchecked Sendable {
     private let stateValue = Atomic<Int32>(ChannelState.idle.rawValue)
     private let unsubscribed = Atomic<Bool>(false)
     // Guarded by the client's lock.
+    /// As far as records have been delivered.
     private var roster = Roster()
+    private var myIDText = ""
     /// How the subscription stands, as far as it has been delivered.
     private(set) var standing: RecordContent?
     /// References that the program holds; guarded by the client's lock. The handle lives while this is not 0 or the channel is registered.
@@ -110,6 +112,7 @@ package final class Channel: @unchecked Sendable {
         standing = content
         // What has happened once does not happen again, and the channel does not keep itself alive.
         standing?.change = nil
+        if content.data.bytes.count > RecordContent.standingBytesMax { standing?.data = .none }
     }
 
     /// The program asks anew.
@@ -119,6 +122,7 @@ package final class Channel: @unchecked Sendable {
 
     func forgetConnection() {
         roster = Roster()
+        myIDText = ""
         standing = nil
     }
 
@@ -126,9 +130,18 @@ package final class Channel: @unchecked Sendable {
 
     func updateRoster(_ change: (inout Roster) -> Void) { client.lock.withLock { change(&roster) } }
 
+    func replaceRoster(_ new: consuming Roster, myID: String) {
+        // The old one goes after the lock: it may be large.
+        var other = new
+        client.lock.withLock {
+            swap(&roster, &other)
+            myIDText = myID
+        }
+    }
+
     package var members: [Member] { client.lock.withLock { roster.members } }
-    package var memberCount: Int { client.lock.withLock { roster.members.count } }
-    package var myID: String { client.lock.withLock { roster.myID } }
+    package var memberCount: Int { client.lock.withLock { roster.count } }
+    package var myID: String { client.lock.withLock { myIDText } }
 
     // MARK: Calls of the program
 

@@ -8,7 +8,10 @@ import Synchronization
 /// `@unchecked Sendable`: immutable, atomic, guarded by `lock`, or (the dispatcher) confined to the delivery context.
 package final class Client: @unchecked Sendable {
     /// Calls waiting for the reactor before BIRD_ERR_FULL.
-    private static let commandsMax = 262_144
+    private static let commandsMax = 65_536
+    /// Calls of subscribe, unsubscribe and signin whose frames are not written yet before BIRD_ERR_FULL, beside two for each channel that
+    /// the program holds: however many those are, each may be joined and left.
+    private static let wishesMax = 4_096
 
     /// Those of its creation; what may change since then is in `currentOptions`.
     package let options: ClientOptions
@@ -32,6 +35,10 @@ package final class Client: @unchecked Sendable {
     private var loop: HostLoop?
     private var channels = FewOrMany<String, Channel>()
     private var commands: [DriverCommand] = []
+    /// Of `commands`: those whose frames the program asks for.
+    private var wishes = 0
+    /// One of `commands` is `letGoOfNames`.
+    private var awaitsNames = false
     private var reactor: Reactor?
     private var deliveryThread: pthread_t?
     private var finishesAfterDelivery = false
@@ -61,6 +68,8 @@ package final class Client: @unchecked Sendable {
     /// Completions that accepted calls will have.
     let promised = Atomic<Int>(0)
     let outboundBytes = Atomic<Int>(0)
+    /// Frames of subscribe, unsubscribe and signin that wait for the socket.
+    let wishesUnwritten = Atomic<Int>(0)
     let counters = Counters()
     package let log: Log
     let diary: Diary
@@ -249,11 +258,18 @@ package final class Client: @unchecked Sendable {
         return try lock.withLock { () throws(Fault) -> Channel in
             let known = channels[name]
             known?.forgetFailure()
-            let channel = known ?? Channel(client: self, name: name, isMemberChannel: false)
             // The same wish again, with nobody to answer to, is none.
-            if known == nil || operation != 0 || channel.state == .failed {
+            let isWish = known == nil || operation != 0 || known?.state == .failed
+            // A channel that has been made has a handle: nothing is refused after that.
+            if isWish {
                 try requireRoom()
+                try requireWritableLocked()
+                try requireCommandRoomLocked()
+            }
+            let channel = known ?? Channel(client: self, name: name, isMemberChannel: false)
+            if isWish {
                 try postLocked(.subscribe(channel, operation: operation))
+                wishes += 1
                 promise(operation)
             }
             channels[name] = channel
@@ -270,6 +286,7 @@ package final class Client: @unchecked Sendable {
             if !forgetSubscribesLocked(channel) {
                 // A channel that is going must not fail to go.
                 commands.append(.unsubscribe(channel))
+                wishes += 1
             }
             book.unbindAll(of: channel)
             return !channel.isReferenced
@@ -286,7 +303,7 @@ package final class Client: @unchecked Sendable {
         commands.removeAll { command in
             guard case .subscribe(let other, let operation) = command, other === channel else { return false }
             // An operation still gets its completion.
-            if operation != 0 { isWaitedFor = true }
+            if operation != 0 { isWaitedFor = true } else { wishes -= 1 }
             return operation == 0
         }
         return !isWaitedFor
@@ -306,8 +323,23 @@ package final class Client: @unchecked Sendable {
                 "A signin needs the option member_auth_endpoint or member_authorizer.")
         }
         try requireRoom()
-        try post(.input(.signin(refresh: refresh, operation: operation)))
+        try lock.withLock { () throws(Fault) in
+            try requireWritableLocked()
+            try postLocked(.input(.signin(refresh: refresh, operation: operation)))
+            wishes += 1
+        }
         promise(operation)
+    }
+
+    /// For calls whose frames the edge has to read: an edge that does not gets no more. What leaves a channel is not refused, since each
+    /// leave has a subscribe before it.
+    private func requireWritableLocked() throws(Fault) {
+        let waiting = wishes + wishesUnwritten.load(ordering: .relaxed)
+        guard waiting >= Self.wishesMax + 2 * channels.count else { return }
+        throw Fault(
+            BIRD_ERR_FULL, .connection, field: "client",
+            "\(waiting) calls of subscribe, unsubscribe and signin wait to be written: the edge does not read, or there is no connection.",
+            isRetriable: true)
     }
 
     /// For calls that make records of their own: a program that does not consume them gets no more.
@@ -494,12 +526,14 @@ package final class Client: @unchecked Sendable {
         }
     }
 
+    private func requireCommandRoomLocked() throws(Fault) {
+        guard commands.count >= Self.commandsMax else { return }
+        throw Fault(
+            BIRD_ERR_FULL, .connection, field: "client", "Too many calls wait for the connection.", isRetriable: true)
+    }
+
     private func postLocked(_ command: DriverCommand) throws(Fault) {
-        guard commands.count < Self.commandsMax else {
-            throw Fault(
-                BIRD_ERR_FULL, .connection, field: "client", "Too many calls wait for the connection.",
-                isRetriable: true)
-        }
+        try requireCommandRoomLocked()
         commands.append(command)
         let isOneOfMany = if case .trigger = command { true } else { false }
         reactor?.schedule(self, isOneOfMany: isOneOfMany)
@@ -509,7 +543,7 @@ package final class Client: @unchecked Sendable {
 
     func takeCommands() -> [DriverCommand] {
         lock.withLock {
-            defer { commands = [] }
+            defer { (commands, wishes, awaitsNames) = ([], 0, false) }
             return commands
         }
     }
@@ -519,6 +553,12 @@ package final class Client: @unchecked Sendable {
     /// The delivery context calls handlers that were bound late and runs destructors; without a connection that would ever deliver,
     /// nothing is running and it is done here.
     func announceChores() {
+        lock.withLock {
+            guard driverIsAttached, book.names.awaitsAdoption, !awaitsNames else { return }
+            awaitsNames = true
+            commands.append(.letGoOfNames)
+            reactor?.schedule(self)
+        }
         guard book.hasRetired.load(ordering: .acquiring) || book.hasLate.load(ordering: .acquiring) else { return }
         if let queue, options.delivery == .queue || lock.withLock({ driverIsAttached }) {
             queue.nudge(self)
@@ -680,5 +720,6 @@ enum DriverCommand {
     case flush(Waiter)
     case close(Waiter)
     case runChores
+    case letGoOfNames
     case report(Fault)
 }

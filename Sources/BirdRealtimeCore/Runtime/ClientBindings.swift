@@ -27,18 +27,19 @@ extension Client {
         _ kinds: UInt64, _ handler: @escaping RecordHandler, userData: UnsafeMutableRawPointer?,
         destructor: Destructor?
     ) throws(Fault) -> UInt64 {
-        let number: UInt64? = lock.withLock {
-            guard !isClosed else { return nil }
-            return book.observe(kinds) { number in
-                Binding(number: number, handler: handler, userData: userData, destructor: destructor)
+        do throws(Fault) {
+            let number = try lock.withLock { () throws(Fault) -> UInt64 in
+                guard !isClosed else { throw Self.closedFault }
+                return try book.observe(kinds) { number in
+                    Binding(number: number, handler: handler, userData: userData, destructor: destructor)
+                }
             }
-        }
-        guard let number else {
+            announceChores()
+            return number
+        } catch {
             destructor?(userData)
-            throw Self.closedFault
+            throw error
         }
-        announceChores()
-        return number
     }
 
     package func unbind(_ number: UInt64) throws(Fault) {
@@ -77,9 +78,13 @@ extension Client {
 
     func eventID(_ name: UnsafeRawBufferPointer) -> UInt32 { lock.withLock { book.eventID(of: name) } }
 
-    /// A copy of the table for the reactor, valid until the version changes. The entries live as long as the client.
-    func namesSnapshot() -> (table: NameTable, version: UInt32) {
-        lock.withLock { (book.names.table, hot.pointee.namesVersion.load(ordering: .acquiring)) }
+    /// A copy of the table for the reactor, valid until the version changes. The entries live as long as a record can carry them.
+    /// `isAtRest`: no record with a name of the copy before is being delivered on the reactor.
+    func namesSnapshot(isAtRest: Bool) -> (table: NameTable, version: UInt32) {
+        lock.withLock {
+            defer { if isAtRest { book.names.wasAdopted() } }
+            return (book.names.table, hot.pointee.namesVersion.load(ordering: .acquiring))
+        }
     }
 
     func takeRetired() -> [Binding] { lock.withLock { book.takeRetired() } }

@@ -84,6 +84,8 @@ final class Connection: EventSource {
 
     var isOpen: Bool { phase == .open }
     var hasEverythingWritten: Bool { outbound.isEmpty }
+    /// Frames the program asked for that wait to be written, without client events.
+    var wishesWaiting: Int { outbound.wishes }
     /// Bytes wait in the socket.
     var hasUnreadBytes: Bool { stream.hasUnreadBytes }
     /// Others may wait above it.
@@ -94,12 +96,20 @@ final class Connection: EventSource {
     func send(_ text: [UInt8], _ kind: FrameKind, maskKey: UInt32, clientEventCost: Int) {
         guard phase == .open || phase == .upgrading, !isDetached else { return }
         guard kind != .pong else { return outbound.appendPong(opcode: .text, text, maskKey: maskKey) }
-        outbound.append(opcode: .text, text, maskKey: maskKey)
-        switch kind {
-        case .plain, .pong: break
-        case .clientEvent: outbound.markClientEvent(cost: clientEventCost)
-        case .awaited: outbound.markAwaited()
-        }
+        outbound.append(text, kind, cost: clientEventCost, maskKey: maskKey)
+        if outbound.ownBytes > Outbound.ownBytesMax { giveUpUnread() }
+    }
+
+    /// An edge that has the library answer, and does not read the answers, must not fill the memory.
+    private func giveUpUnread() {
+        flush()
+        guard phase == .open, outbound.ownBytes > Outbound.ownBytesMax else { return }
+        end(
+            .failed(
+                Fault(
+                    BIRD_ERR_FULL, .connection, field: "connection",
+                    "The connection was given up: \(outbound.ownBytes) bytes of the library's own messages wait to be written, "
+                        + "and the edge does not read them.", isRetriable: true)))
     }
 
     /// Writes what waits. Call after a round of sends.

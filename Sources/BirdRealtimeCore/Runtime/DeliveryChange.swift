@@ -1,6 +1,6 @@
 /// What a record changes at the moment of its delivery.
 enum DeliveryChange {
-    case replace(Channel, [Member], myID: String)
+    case replace(Channel, RosterHandover, myID: String)
     case add(Channel, Member)
     case remove(Channel, String)
     case watchlist(String, [String])
@@ -11,13 +11,27 @@ enum DeliveryChange {
 
     func apply() {
         switch self {
-        case .replace(let channel, let members, let myID):
-            channel.updateRoster { $0.replace(members, myID: myID) }
-        case .add(let channel, let member): channel.updateRoster { $0.add(member) }
-        case .remove(let channel, let id): channel.updateRoster { $0.remove(id) }
+        case .replace(let channel, let handover, let myID): channel.replaceRoster(handover.take(), myID: myID)
+        case .add(let channel, let member): channel.updateRoster { _ = $0.add(member) }
+        case .remove(let channel, let id): channel.updateRoster { _ = $0.remove(id: id) }
         case .watchlist: break  // Taken up together with the observers that are told.
         case .forgetWatchlist(let client): client.forgetWatchlist()
         case .forgetConnection(let client): client.forgetConnection()
         }
+    }
+}
+
+/// A roster on its way to its channel, which then is the only one that holds it: a change copies nothing.
+/// `@unchecked Sendable`: it passes from the reactor to the delivery with its record.
+final class RosterHandover: @unchecked Sendable {
+    private var roster: Roster
+
+    init(_ roster: Roster) {
+        self.roster = roster
+    }
+
+    func take() -> Roster {
+        defer { roster = Roster() }
+        return roster
     }
 }

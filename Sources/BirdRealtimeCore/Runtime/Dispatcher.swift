@@ -6,7 +6,7 @@ final class Dispatcher {
     /// Set before first use; owns this object.
     unowned(unsafe) var client: Client?
 
-    struct Observer {
+    struct Observer: Sendable {
         var kinds: UInt64
         var binding: Binding
     }
@@ -46,10 +46,10 @@ final class Dispatcher {
                     change.apply()
                 }
             }
-            if record.pointee.visible.event_id == 0, let event = record.pointee.visible.event,
+            if record.pointee.visible.event_length > 0, let event = record.pointee.visible.event,
                 chunk.namesVersion != hot.pointee.namesVersion.load(ordering: .acquiring), let client
             {
-                // Bound since the record was made.
+                // Bound since the record was made, or bound anew under another number.
                 record.pointee.visible.event_id = client.eventID(
                     UnsafeRawBufferPointer(start: event, count: Int(record.pointee.visible.event_length)))
             }

@@ -103,6 +103,7 @@ final class Driver {
             (closing, closeFault) = (connection, nil)
             feed(.disconnect)
         case .runChores: sink.runChores()
+        case .letGoOfNames: sink.letGoOfNames()
         case .report(let fault): sink.emit(.error(fault), dialect: dialect)
         }
     }
@@ -138,6 +139,7 @@ final class Driver {
         if sink.isFull { _ = stall() }
         client.counters.messagesReceived.add(messages)
         messages = 0
+        client.wishesUnwritten.store(connection?.wishesWaiting ?? 0, ordering: .relaxed)
         client.counters.eventsDelivered.store(sink.eventsDelivered, ordering: .relaxed)
         var deadline = session.nextDeadline
         if let since = connection?.partialSince {
@@ -303,7 +305,6 @@ final class Driver {
         case .send(let id, let bytes, let kind):
             guard let connection, connection.id == id else { return }
             connection.send(bytes, kind, maskKey: reactor.random.maskKey(), clientEventCost: clientEventCost)
-            client.counters.messagesSent.add(1)
         case .authorize(let question): authorize(question)
         case .askReconnect(let question): ask(.reconnect(question))
         case .withdraw(let id):
@@ -318,7 +319,7 @@ final class Driver {
         case .clientEventLost:
             client.counters.clientEventsLost.add(1)
             client.outboundBytes.wrappingSubtract(clientEventCost, ordering: .relaxed)
-        case .watchlistEntryMalformed: client.counters.watchlistEntriesMalformed.add(1)
+        case .watchlistEntriesMalformed(let count): client.counters.watchlistEntriesMalformed.add(UInt64(count))
         case .attemptRefused: client.counters.attemptsRefused.add(1)
         case .note: break
         case .keyRefreshBegan: client.counters.keyRefreshes.add(1)
@@ -443,6 +444,7 @@ final class Driver {
 
     func connectionWrote(_ connection: Connection, _ progress: Outbound.Progress) {
         client.counters.bytesSent.add(UInt64(progress.bytes))
+        client.counters.messagesSent.add(UInt64(progress.messages))
         if progress.cost > 0 { client.outboundBytes.wrappingSubtract(progress.cost, ordering: .relaxed) }
         if progress.awaited > 0 { feed(.written(connection.id, awaited: progress.awaited)) }
     }
@@ -482,7 +484,7 @@ final class Driver {
                 let channel = ChannelHot.at(session.route(name.bytes(in: bytes)))
             {
                 guard !channel.pointee.isEncrypted else {
-                    sealed(connection, bytes, scanned, channel)
+                    sealed(connection, message, scanned, channel)
                     return true
                 }
                 template.learn(bytes, scanned)
@@ -490,7 +492,7 @@ final class Driver {
                 sink.event(message, scanned, channel)
                 return true
             }
-            slow(connection, bytes, scanned)
+            slow(connection, message, scanned)
         case .malformed:
             client.counters.framesMalformed.add(1)
             client.log.write(.warn, .wire, "a message of \(bytes.count) bytes is no JSON object with an event: ignored")
@@ -514,13 +516,15 @@ final class Driver {
 
     /// An application event of an encrypted channel. With its key at hand it takes a short way too.
     private func sealed(
-        _ connection: Connection, _ bytes: UnsafeRawBufferPointer, _ scanned: ScannedMessage,
+        _ connection: Connection, _ message: UnsafeMutableRawBufferPointer, _ scanned: ScannedMessage,
         _ channel: UnsafeMutablePointer<ChannelHot>
     ) {
-        if let key = session.key(of: ChannelReference(channel)), sink.sealedEvent(bytes, scanned, channel, key) {
+        if let key = session.key(of: ChannelReference(channel)),
+            sink.sealedEvent(UnsafeRawBufferPointer(message), scanned, channel, key)
+        {
             return
         }
-        slow(connection, bytes, scanned)
+        slow(connection, message, scanned)
     }
 
     /// Names of the protocol's own events begin with these.
@@ -533,18 +537,33 @@ final class Driver {
     }
 
     /// Everything but an application event on a subscribed channel.
-    private func slow(_ connection: Connection, _ bytes: UnsafeRawBufferPointer, _ scanned: ScannedMessage) {
+    private func slow(_ connection: Connection, _ message: UnsafeMutableRawBufferPointer, _ scanned: ScannedMessage) {
+        let bytes = UnsafeRawBufferPointer(message)
         let event = JSONString.decode(scanned.event, in: bytes)
         let channel = scanned.channel.map { JSONString.decode($0, in: bytes) }
         if let channel, !event.utf8.starts(with: dialect.prefix.utf8),
             !event.utf8.starts(with: dialect.internalPrefix.utf8)
         {
             var name = channel
-            let isRouted = name.withUTF8 { session.route(UnsafeRawBufferPointer($0)) } != .none
-            guard isRouted else {
+            let routed = name.withUTF8 { session.route(UnsafeRawBufferPointer($0)) }
+            guard routed != .none else {
                 client.counters.framesUnroutable.add(1)
                 return
             }
+            // Only its names were unusual: its data, which may be large, are copied once as ever.
+            if let hot = ChannelHot.at(routed), !hot.pointee.isEncrypted, let base = message.baseAddress {
+                var plain = scanned
+                if plain.event.isEscaped { plain.event = JSONString.unescapeInPlace(plain.event, in: base) }
+                sink.event(message, plain, hot)
+                return
+            }
+        } else if scanned.data.length > InboundMessage.dataBytesMax(of: event, dialect) {
+            let start = EdgeText.cut(scanned.data.bytes(in: bytes))
+            feed(
+                .message(
+                    connection.id,
+                    InboundMessage(event: event, channel: channel, data: .string(Array(start.utf8)), isCut: true)))
+            return
         }
         let data: InboundMessage.Data
         switch scanned.dataKind {

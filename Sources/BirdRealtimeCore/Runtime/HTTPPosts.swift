@@ -8,6 +8,9 @@ final class HTTPPosts {
     private unowned let reactor: Reactor
     private var multi: CurlMulti?
     private var waiting = Ring<HTTPPost>()
+    /// Of those: cancelled. They are taken out when they are the larger part, as somebody may ask and cancel for as long as the others hang.
+    private var cancelled = 0
+    private static let cancelledMin = 64
     private var inFlight = 0
 
     init(reactor: Reactor) {
@@ -44,7 +47,10 @@ final class HTTPPosts {
 
     private func startNext() {
         while inFlight < Self.inFlightMax, let post = waiting.popFirst() {
-            if post.isOver { continue }
+            if post.isOver {
+                cancelled -= 1
+                continue
+            }
             inFlight += 1
             post.isCounted = true
             post.resolve(on: reactor)
@@ -52,10 +58,22 @@ final class HTTPPosts {
     }
 
     fileprivate func ended(_ post: HTTPPost) {
-        guard post.isCounted else { return }
+        guard post.isCounted else {
+            cancelledWaiting()
+            return
+        }
         post.isCounted = false
         inFlight -= 1
         startNext()
+    }
+
+    private func cancelledWaiting() {
+        cancelled += 1
+        guard cancelled > Self.cancelledMin, cancelled > waiting.count / 2 else { return }
+        for _ in 0..<waiting.count {
+            if let post = waiting.popFirst(), !post.isOver { waiting.append(post) }
+        }
+        cancelled = 0
     }
 
     fileprivate func add(_ transfer: CurlTransfer) -> Bool {
@@ -91,6 +109,7 @@ final class HTTPPost {
     fileprivate var isOver: Bool { done == nil }
 
     func cancel() {
+        guard !isOver else { return }
         done = nil
         lookUp?.abandon()
         lookUp = nil

@@ -77,6 +77,7 @@ extension ChannelReference {
 struct ClientHot: ~Copyable {
     let ending = Atomic<Bool>(false)
     let namesVersion = Atomic<UInt32>(0)
+    let chunkEras = ChunkEras()
     let observersVersion = Atomic<UInt32>(0)
     let queuedBytes = Atomic<Int>(0)
     let queuedRecords = Atomic<Int>(0)
@@ -116,9 +117,15 @@ struct ClientHot: ~Copyable {
     }
 }
 
-/// An interned event name; lives as long as the client.
+/// An interned event name. What is above the line is read by the reactor, the rest under the client's lock alone.
 struct NameEntry {
     var id: UInt32
     var length: UInt32
     var text: UnsafePointer<CChar>
+    // ---
+    var uses = 0
+    /// The program has asked for its number, which it keeps.
+    var isPinned = false
+    /// In the list of those that nobody used for a moment.
+    var isIdle = false
 }

@@ -34,6 +34,7 @@ package final class RecordChunk: @unchecked Sendable {
     private var stringsStart: Int
     /// Whose records these are. Strings of interned names and of channels live in it.
     private(set) var client: Client?
+    private var era = 0
     private var channels: [Channel] = []
     private var lastKept: UnsafeMutablePointer<ChannelHot>?
     private var errors: [ErrorObject] = []
@@ -80,6 +81,7 @@ package final class RecordChunk: @unchecked Sendable {
 
     func begin(for client: Client, isDroppable: Bool) {
         self.client = client
+        era = client.hot.pointee.chunkEras.begin()
         self.isDroppable = isDroppable
     }
 
@@ -95,6 +97,7 @@ package final class RecordChunk: @unchecked Sendable {
         lastKept = nil
         errors.removeAll(keepingCapacity: true)
         contents.removeAll(keepingCapacity: true)
+        client?.hot.pointee.chunkEras.end(era)
         client = nil
     }
 

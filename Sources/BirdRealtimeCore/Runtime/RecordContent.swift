@@ -5,6 +5,10 @@ import CBirdRealtimeABI
 struct RecordContent {
     /// Strings of a control record beside its texts: details, alignment.
     private static let detailBytesMax = 512
+    /// Of the payload of a success, in its record. A larger one is left out: the roster in it can be asked for.
+    static let successBytesMax = 2 * 1_048_576
+    /// Of the payload that is kept for handlers that come late.
+    static let standingBytesMax = 262_144
 
     var kind: Int32
     var channel: ChannelReference = .none
@@ -23,13 +27,6 @@ struct RecordContent {
         kind == BIRD_RECORD_SUBSCRIBED || kind == BIRD_RECORD_SUBSCRIPTION_ERROR || kind == BIRD_RECORD_WATCHLIST
     }
 
-    private var dataBytes: [UInt8] {
-        switch data {
-        case .none: []
-        case .string(let bytes), .value(let bytes): bytes
-        }
-    }
-
     private var dataKind: Int32 {
         switch data {
         case .none: BIRD_DATA_NONE
@@ -39,7 +36,7 @@ struct RecordContent {
     }
 
     /// What its strings need in a chunk.
-    var stringBytes: Int { event.utf8.count + dataBytes.count + detailStringBytes + Self.detailBytesMax }
+    var stringBytes: Int { event.utf8.count + data.bytes.count + detailStringBytes + Self.detailBytesMax }
 }
 
 extension RecordChunk {
@@ -75,7 +72,7 @@ extension RecordContent {
         }
         record.data_kind = UInt32(bitPattern: dataKind)
         if dataKind != BIRD_DATA_NONE {
-            let bytes = dataBytes
+            let bytes = data.bytes
             record.data = bytes.withUnsafeBufferPointer { bytes in
                 guard let start = bytes.baseAddress else { return chunk.copyString("").pointer }
                 return chunk.copyString(start, bytes.count)
@@ -126,9 +123,10 @@ extension RecordContent {
         case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
             let count = UInt32(truncatingIfNeeded: members?.count ?? 0)
             return RecordContent(
-                kind: BIRD_RECORD_SUBSCRIBED, channel: reference, event: dialect.subscriptionSucceeded, data: data,
+                kind: BIRD_RECORD_SUBSCRIBED, channel: reference, event: dialect.subscriptionSucceeded,
+                data: data.bytes.count <= successBytesMax ? data : .none,
                 change: members.flatMap { members in
-                    Self.channel(reference).map { .replace($0, members, myID: myID ?? "") }
+                    Self.channel(reference).map { .replace($0, RosterHandover(members), myID: myID ?? "") }
                 },
                 detail: { chunk in
                     chunk.reserveDetail(

@@ -42,7 +42,7 @@ final class RecordSink {
         isQueued = client.queue != nil
         dropsNewest = isQueued && client.options.overflow == .dropNewest
         separatesEvents = isQueued && client.options.overflow == .dropOldest
-        (names, namesVersion) = client.namesSnapshot()
+        (names, namesVersion) = client.namesSnapshot(isAtRest: true)
         var blank = StoredRecord(visible: bird_record(), channel: nil, content: -1)
         blank.visible.begin(BIRD_RECORD_EVENT, of: hot, noText: emptyString)
         self.blank = blank
@@ -71,11 +71,17 @@ final class RecordSink {
 
     @inline(__always)
     private func refreshNames() {
-        if namesVersion != hot.pointee.namesVersion.load(ordering: .acquiring) {
-            (names, namesVersion) = client.namesSnapshot()
-            lastName = nil
-        }
+        if namesVersion != hot.pointee.namesVersion.load(ordering: .acquiring) { takeNames() }
     }
+
+    @inline(never)
+    private func takeNames() {
+        lastName = nil
+        (names, namesVersion) = client.namesSnapshot(isAtRest: handlerDepth == 0)
+    }
+
+    /// Names that are not used any more are let go, although no event has come.
+    func letGoOfNames() { takeNames() }
 
     /// The interned name, looked up only when it is another one than before.
     @inline(__always)

@@ -111,7 +111,7 @@ package final class Request: @unchecked Sendable {
         case .headers(let question, _):
             try refuse(question, "header_provider", message ?? "The header provider refused.", isRetriable)
         case .reconnect(let question):
-            try answer(.input(.reconnect(question.id, .refuse(message ?? "no reason was given"))))
+            try answer(.input(.reconnect(question.id, .refuse(EdgeText.cut(message ?? "no reason was given")))))
         }
     }
 
@@ -119,7 +119,7 @@ package final class Request: @unchecked Sendable {
         _ question: AuthorizationQuestion, _ field: String, _ message: String, _ isRetriable: Bool
     ) throws(Fault) {
         let fault = Fault(
-            isRetriable ? BIRD_ERR_AUTH : BIRD_ERR_DENIED, .authorization, field: field, message,
+            isRetriable ? BIRD_ERR_AUTH : BIRD_ERR_DENIED, .authorization, field: field, EdgeText.cut(message),
             isRetriable: isRetriable)
         try answer(.input(.authorization(question.id, .refused(fault, retryAfterMs: nil))))
     }

@@ -37,6 +37,8 @@ package struct Session: ~Copyable, Sendable {
     @Rare var reportedFailure: Fault?
     /// The code of the last error that the edge has reported on this connection; 0: none, or one without a code.
     var edgeErrorCode: Int32 = 0
+    /// A message of this connection had more data than is read.
+    var hasToldCut = false
 
     var channels = ChannelTable()
     /// The subscribed channels: `route` reads nothing else.

@@ -136,7 +136,7 @@ extension Session {
                 &turn)
         case .channel(let slot):
             if departures.settle(channels[slot].name) {
-                send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), &turn)
+                send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), as: .leave, &turn)
             }
             if channels[slot].kind == .presence {
                 channels[slot].grantedMemberID = memberData.flatMap { Payload.memberID(inMemberData: $0, dialect) }

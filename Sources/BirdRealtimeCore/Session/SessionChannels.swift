@@ -71,7 +71,7 @@ extension Session {
     private mutating func leave(_ channel: Subscription, _ turn: inout Turn) {
         let frames = channel.admission.unansweredFrames
         if dialect.defersUnsubscribe, frames > 0, departures.owe(channel.name, frames: frames) { return }
-        send(OutboundMessage.unsubscribe(channel: channel.name, dialect: dialect), &turn)
+        send(OutboundMessage.unsubscribe(channel: channel.name, dialect: dialect), as: .leave, &turn)
         departures.add(channel.name, frames: frames)
     }
 
@@ -129,7 +129,7 @@ extension Session {
         if channels[slot].isSubscribed, !isPresence { return }
         admitted(.channel(slot), &turn)
         let members = isPresence ? Payload.members(data) : nil
-        channels[slot].roster = members.map(KnownMembers.init)
+        channels[slot].roster = members
         let channel = channels[slot]
         channels[slot].wasSubscribed = true
         channels[slot].interruptedSince = nil
@@ -137,12 +137,25 @@ extension Session {
         if channel.kind != .member {
             turn.emit(
                 .subscribed(
-                    channel.reference, data: data, members: members,
+                    channel.reference, data: data, members: members?.separated(),
                     myID: isPresence ? channel.grantedMemberID ?? memberID : nil,
                     isResubscribe: channel.wasSubscribed,
                     interruptedMs: channel.interruptedSince.map { turn.now - $0 } ?? 0))
         }
         completeOperations(of: .channel(slot), nil, &turn)
+        if let members, members.leftOut > 0 { tellCutRoster(slot, &turn) }
+    }
+
+    /// Once for each subscription.
+    private mutating func tellCutRoster(_ slot: Int, _ turn: inout Turn) {
+        guard !channels[slot].hasToldCutRoster else { return }
+        channels[slot].hasToldCutRoster = true
+        turn.emit(
+            .error(
+                Fault(
+                    BIRD_ERR_SIZE, .channel, field: "members",
+                    "Members of \(channels[slot].name) are missing in its roster: it holds \(Roster.membersMax) members and "
+                        + "\(Roster.bytesMax) bytes of ids and infos.")))
     }
 
     /// `subscription_error`: the edge does not send it today.
@@ -163,7 +176,11 @@ extension Session {
     // MARK: - Presence
 
     mutating func memberAdded(_ slot: Int, _ data: InboundMessage.Data, _ turn: inout Turn) {
-        guard let member = Payload.member(data, dialect), channels[slot].roster?.add(member) != false else { return }
+        guard let member = Payload.member(data, dialect) else { return }
+        guard channels[slot].roster?.add(member) != false else {
+            tellCutRoster(slot, &turn)
+            return
+        }
         turn.emit(.memberAdded(channels[slot].reference, member))
     }
 
@@ -183,6 +200,7 @@ extension Session {
             channels[slot].admission.forgetConnection()
             channels[slot].grantedMemberID = nil
             channels[slot].roster = nil
+            channels[slot].hasToldCutRoster = false
             if let fault {
                 completeOperations(of: .channel(slot), fault, &turn)
             }

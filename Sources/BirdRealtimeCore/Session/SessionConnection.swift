@@ -61,6 +61,7 @@ extension Session {
         transportOpenedAt = nil
         transportStep = ""
         edgeErrorCode = 0
+        hasToldCut = false
         attempts &+= 1
         dropPlan(&turn)
         network.laterTry = nil

@@ -6,11 +6,25 @@ extension Session {
     private static var watchlistLimitCode: Int32 { 4302 }
 
     mutating func receive(_ message: InboundMessage, _ turn: inout Turn) {
+        if message.isCut { tellCut(message, &turn) }
         if let channel = message.channel {
             receive(message, on: channel, &turn)
         } else {
             receiveOnConnection(message, &turn)
         }
+    }
+
+    /// Once for each connection.
+    private mutating func tellCut(_ message: InboundMessage, _ turn: inout Turn) {
+        guard !hasToldCut else { return }
+        hasToldCut = true
+        turn.emit(
+            .error(
+                Fault(
+                    BIRD_ERR_SIZE, .connection, field: "data",
+                    "The edge sent \(EdgeText.cut(message.event)) with more than "
+                        + "\(InboundMessage.dataBytesMax(of: message.event, dialect)) bytes of data: only the beginning is read."
+                )))
     }
 
     private mutating func receiveOnConnection(_ message: InboundMessage, _ turn: inout Turn) {
@@ -73,13 +87,9 @@ extension Session {
 
     /// Each entry stands for itself: what is wrong with one does not concern the others.
     private func watchlistCame(_ data: InboundMessage.Data, _ turn: inout Turn) {
-        for entry in Payload.watchlist(data, dialect) {
-            if let entry {
-                turn.emit(.watchlist(entry.name, memberIDs: entry.ids))
-            } else {
-                turn.effects.append(.watchlistEntryMalformed)
-            }
-        }
+        let watchlist = Payload.watchlist(data, dialect)
+        for entry in watchlist.entries { turn.emit(.watchlist(entry.name, memberIDs: entry.ids)) }
+        if watchlist.malformed > 0 { turn.effects.append(.watchlistEntriesMalformed(watchlist.malformed)) }
     }
 
     private mutating func edgeReported(_ error: Payload.EdgeError, _ turn: inout Turn) {

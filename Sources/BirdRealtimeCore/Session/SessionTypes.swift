@@ -124,16 +124,31 @@ package struct InboundMessage: Equatable, Sendable {
         case none
         case string([UInt8])
         case value([UInt8])
+
+        var bytes: [UInt8] {
+            switch self {
+            case .none: []
+            case .string(let bytes), .value(let bytes): bytes
+            }
+        }
     }
 
     package var event: String
     package var channel: String?
     package var data: Data
+    /// There was more than `dataBytesMax`: `data` is the beginning of its text.
+    package var isCut: Bool
 
-    package init(event: String, channel: String? = nil, data: Data = .none) {
+    package init(event: String, channel: String? = nil, data: Data = .none, isCut: Bool = false) {
         self.event = event
         self.channel = channel
         self.data = data
+        self.isCut = isCut
+    }
+
+    /// So much is read of the data of the protocol's own messages. A roster may be large.
+    package static func dataBytesMax(of event: String, _ dialect: Dialect) -> Int {
+        event == dialect.internalSubscriptionSucceeded ? 8 * 1_048_576 : 1_048_576
     }
 }
 
@@ -215,7 +230,7 @@ package enum SessionEvent: Equatable, Sendable {
     case error(Fault)
     /// `members` and `myID` for presence channels, else nil; `data` is the success payload as it came.
     case subscribed(
-        ChannelReference, data: InboundMessage.Data, members: [Member]?, myID: String?, isResubscribe: Bool,
+        ChannelReference, data: InboundMessage.Data, members: Roster?, myID: String?, isResubscribe: Bool,
         interruptedMs: Int64)
     /// `data`: as it came, if the edge said no on the channel.
     case subscriptionFailed(ChannelReference, Fault, data: InboundMessage.Data, willRetry: Bool)
@@ -236,11 +251,14 @@ package enum SessionEvent: Equatable, Sendable {
 
 /// What the runtime keeps in mind of a frame that it sends.
 package enum FrameKind: Equatable, Sendable {
+    /// The library's own, because of what the edge sent or did not send: the runtime bounds how much of it waits.
     case plain
     /// Counts as lost if it was not written when the connection goes.
     case clientEvent
     /// `SessionInput.written` tells when it has been written.
     case awaited
+    /// The program leaves a channel.
+    case leave
     /// Answers a ping; a later answer may stand for it.
     case pong
 }
@@ -263,7 +281,7 @@ package enum SessionEffect: Equatable, Sendable {
     case clientEventLost
     /// The program refused a planned attempt.
     case attemptRefused
-    case watchlistEntryMalformed
+    case watchlistEntriesMalformed(Int)
     /// The authorizer is about to be asked for the key of a subscribed channel.
     case keyRefreshBegan(ChannelReference)
     case emit(SessionEvent)

@@ -8,7 +8,10 @@ struct Subscription: Sendable {
     var publicState = ChannelState.idle
     /// From the `member_data` of the authorization last sent to the edge; "my id" once that is confirmed.
     var grantedMemberID: String?
-    var roster: KnownMembers?
+    /// Who is there, as far as the session must know: which ids, and what was last known of each.
+    var roster: Roster?
+    /// The program knows that members are missing in the roster.
+    var hasToldCutRoster = false
     var wasSubscribed = false
     /// The last sign of life before events could be missed.
     var interruptedSince: Instant?

@@ -30,6 +30,74 @@ package struct JSONPlace: Sendable {
         guard reader.skipValue(depth: 0) else { return nil }
         return JSONPlace(kind: kind, span: Span(offset: start, length: reader.position - start, isEscaped: false))
     }
+
+    /// The one value of `bytes`, which are looked at where they lie; nil: they are not one JSON value in valid UTF-8.
+    static func root(of bytes: UnsafeRawBufferPointer) -> JSONPlace? {
+        guard var reader = JSONReader(bytes), let place = next(&reader) else { return nil }
+        reader.skipWhitespace()
+        guard reader.isAtEnd, !reader.sawNonASCII || UTF8Validator.isValid(bytes) else { return nil }
+        return place
+    }
+
+    // The value is part of `bytes`, which have been validated.
+
+    /// The value as it stands there, with the quotes of a string.
+    func raw(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        guard kind == .string, span.offset > 0 else { return span.bytes(in: bytes) }
+        return UnsafeRawBufferPointer(rebasing: bytes[(span.offset - 1)...(span.offset + span.length)])
+    }
+
+    /// The text of a string; nil for anything else.
+    func string(in bytes: UnsafeRawBufferPointer) -> String? {
+        kind == .string ? JSONString.decode(span, in: bytes) : nil
+    }
+
+    /// Goes over the elements of an array until `body` says that it has seen enough.
+    func forEachElement(in bytes: UnsafeRawBufferPointer, _ body: (JSONPlace) -> Bool) {
+        guard kind == .array, var reader = reader(bytes) else { return }
+        while let element = Self.next(&reader), body(element) {
+            reader.skipWhitespace()
+            _ = reader.take(UInt8(ascii: ","))
+        }
+    }
+
+    /// Goes over the members of an object until `body` says that it has seen enough.
+    func forEachMember(in bytes: UnsafeRawBufferPointer, _ body: (Span, JSONPlace) -> Bool) {
+        guard kind == .object, var reader = reader(bytes) else { return }
+        reader.skipWhitespace()
+        while let key = reader.string() {
+            reader.skipWhitespace()
+            _ = reader.take(UInt8(ascii: ":"))
+            guard let value = Self.next(&reader), body(key, value) else { return }
+            reader.skipWhitespace()
+            _ = reader.take(UInt8(ascii: ","))
+            reader.skipWhitespace()
+        }
+    }
+
+    /// A member of an object, the last of duplicate keys.
+    func member(_ name: String, in bytes: UnsafeRawBufferPointer) -> JSONPlace? {
+        var name = name
+        return name.withUTF8 { name in
+            var found: JSONPlace?
+            forEachMember(in: bytes) { key, value in
+                let isName =
+                    key.isEscaped
+                    ? JSONString.decode(key, in: bytes).utf8.elementsEqual(name)
+                    : key.length == name.count && key.bytes(in: bytes).elementsEqual(name)
+                if isName { found = value }
+                return true
+            }
+            return found
+        }
+    }
+
+    /// A reader behind the opening bracket.
+    private func reader(_ bytes: UnsafeRawBufferPointer) -> JSONReader? {
+        guard var reader = JSONReader(bytes) else { return nil }
+        reader.position = span.offset + 1
+        return reader
+    }
 }
 
 /// One value of a document: a part of its validated text that is taken apart when asked, so a document costs no memory beyond
@@ -106,13 +174,7 @@ package struct JSONNode: Sendable {
 
     /// Goes over the elements of an array until `body` says that it has seen enough.
     package func forEachElement(_ body: (JSONNode) -> Bool) {
-        guard kind == .array else { return }
-        read { reader in
-            while let element = JSONPlace.next(&reader), body(JSONNode(text, element)) {
-                reader.skipWhitespace()
-                _ = reader.take(UInt8(ascii: ","))
-            }
-        }
+        text.withBytes { bytes in place.forEachElement(in: bytes) { body(JSONNode(text, $0)) } }
     }
 
     /// The elements of an array; empty for anything else.
@@ -133,51 +195,16 @@ package struct JSONNode: Sendable {
     ) -> [Key: Value] {
         var members: [Key: Value] = [:]
         text.withBytes { bytes in
-            forEachMember { key, value in members[makeKey(JSONString.decode(key, in: bytes))] = make(value) }
+            place.forEachMember(in: bytes) { key, value in
+                members[makeKey(JSONString.decode(key, in: bytes))] = make(JSONNode(text, value))
+                return true
+            }
         }
         return members
     }
 
     /// A member of an object, the last of duplicate keys.
     package subscript(name: String) -> JSONNode? {
-        var name = name
-        return name.withUTF8 { name in
-            var found: JSONPlace?
-            text.withBytes { bytes in
-                forEachMember { key, value in
-                    let isName =
-                        key.isEscaped
-                        ? JSONString.decode(key, in: bytes).utf8.elementsEqual(name)
-                        : key.length == name.count && key.bytes(in: bytes).elementsEqual(name)
-                    if isName { found = value.place }
-                }
-            }
-            return found.map { JSONNode(text, $0) }
-        }
-    }
-
-    private func forEachMember(_ body: (Span, JSONNode) -> Void) {
-        guard kind == .object else { return }
-        read { reader in
-            reader.skipWhitespace()
-            while let key = reader.string() {
-                reader.skipWhitespace()
-                _ = reader.take(UInt8(ascii: ":"))
-                guard let value = JSONPlace.next(&reader) else { return }
-                body(key, JSONNode(text, value))
-                reader.skipWhitespace()
-                _ = reader.take(UInt8(ascii: ","))
-                reader.skipWhitespace()
-            }
-        }
-    }
-
-    /// A reader behind the opening bracket.
-    private func read(_ body: (inout JSONReader) -> Void) {
-        text.withBytes { bytes in
-            guard var reader = JSONReader(bytes) else { return }
-            reader.position = span.offset + 1
-            body(&reader)
-        }
+        text.withBytes { place.member(name, in: $0) }.map { JSONNode(text, $0) }
     }
 }

@@ -38,8 +38,7 @@ import Testing
             for _ in 0..<(sent.isEmpty ? 1_000 : 30) {
                 let payload = [UInt8](repeating: UInt8(truncatingIfNeeded: frames), count: 100)
                 FrameEncoder.append(opcode: .text, payload: payload, maskKey: UInt32(frames), to: &sent)
-                outbound.append(opcode: .text, payload, maskKey: UInt32(frames))
-                outbound.markClientEvent(cost: 1)
+                outbound.append(payload, .clientEvent, cost: 1, maskKey: UInt32(frames))
                 frames += 1
             }
             received += read(peer, atMost: 3_000)
@@ -85,5 +84,32 @@ import Testing
         #expect(received.suffix(last.count) == last[...])
         // All answers together have nearly two million bytes.
         #expect(received.count < 2 * Outbound.pongsBehindBytesMax)
+    }
+
+    /// What waits is counted apart: the program's frames, and what the library writes by itself.
+    @Test func countsWhatWaitsByWhoseItIs() throws {
+        let (stream, peer) = try pair()
+        defer {
+            stream.close()
+            close(peer)
+        }
+        var outbound = Outbound()
+        let payload = [UInt8](repeating: 0x31, count: 100)
+        for kind in [FrameKind.plain, .awaited, .leave, .clientEvent, .pong] {
+            for _ in 0..<1_000 { outbound.append(payload, kind, cost: 7, maskKey: 0) }
+        }
+        outbound.appendClose(code: 1000, reason: "", maskKey: 0)
+        #expect(outbound.ownBytes == 2_000 * 106 + 8)
+        #expect(outbound.wishes == 2_000)
+        var (messages, awaited, cost) = (0, 0, 0)
+        while !outbound.isEmpty {
+            _ = read(peer, atMost: 100_000)
+            let progress = outbound.flush(to: stream)
+            messages += progress.messages
+            awaited += progress.awaited
+            cost += progress.cost
+        }
+        #expect((messages, awaited, cost) == (5_000, 1_000, 7_000))
+        #expect((outbound.ownBytes, outbound.wishes) == (0, 0))
     }
 }

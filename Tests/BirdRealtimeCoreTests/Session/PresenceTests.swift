@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test func anEdgeCannotAddMembersForEver() {
-        let ids = (1...KnownMembers.membersMax).map(String.init).joined(separator: ",")
+        let ids = (1...Roster.membersMax).map(String.init).joined(separator: ",")
         var driver = Self.joined("{\"presence\":{\"ids\":[\(ids)],\"hash\":{}}}")
         _ = driver.take()
         driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"one more"}"#)
@@ -152,12 +152,41 @@ import Testing
         driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"one more"}"#)
         driver.edge("bird_internal:member_removed", "presence-a", data: #"{"member_id":"8"}"#)
         driver.edge("bird_internal:member_added", "presence-a", data: #"{"member_id":"one more"}"#)
-        #expect(driver.take() == ["added 1 7=1", "removed 1 8", "added 1 one more"])
+        #expect(driver.take() == [Self.isCut, "added 1 7=1", "removed 1 8", "added 1 one more"])
+    }
+
+    private static let isCut =
+        "error \(BIRD_ERR_SIZE) 0 Members of presence-a are missing in its roster: it holds 100000 members and 4194304 bytes of ids and infos."
+
+    @Test func aFirstRosterHasTheSameBoundsAndItsCutIsToldOnce() {
+        let count = Roster.membersMax + 500
+        let ids = (1...count).map { "\"\($0)\"" }.joined(separator: ",")
+        let data = "{\"presence\":{\"ids\":[\(ids)],\"hash\":{\"7\":\"seven\",\"\(count)\":1}}}"
+        let roster = Payload.members(.value(Array(data.utf8)))
+        #expect(roster.count == Roster.membersMax && roster.leftOut == 500)
+        #expect(roster.members[6] == Member(id: "7", info: Array("\"seven\"".utf8)))
+        #expect(roster.members.last?.id == "\(Roster.membersMax)")
+        var driver = Self.joined(data)
+        #expect(driver.take().last == Self.isCut)
+        driver.confirm("presence-a", data: data)
+        #expect(!driver.take().contains(Self.isCut))
+        driver.edge("bird_internal:member_removed", "presence-a", data: "{\"member_id\":\"\(count)\"}")
+        #expect(driver.take() == [])
+    }
+
+    @Test func aFirstRosterHasABoundInBytes() {
+        let info = String(repeating: "1", count: Roster.bytesMax / 4)
+        let hash = (1...5).map { "\"\($0)\":\(info)" }.joined(separator: ",")
+        for ids in [#""ids":["1","2","3","4","5"],"#, ""] {
+            let roster = Payload.members(.value(Array("{\"presence\":{\(ids)\"hash\":{\(hash)}}}".utf8)))
+            #expect(roster.leftOut == 2)
+            #expect(roster.members.compactMap(\.info).count == 3)
+        }
     }
 
     @Test func whatIsKnownOfMembersHasABoundInBytes() {
-        let info = [UInt8](repeating: 0x31, count: KnownMembers.bytesMax / 4 - 1)
-        var members = KnownMembers([Member(id: "a", info: info)])
+        let info = [UInt8](repeating: 0x31, count: Roster.bytesMax / 4 - 1)
+        var members = Roster([Member(id: "a", info: info)])
         let isTaken = ["b", "c", "d", "e", "a"].map { members.add(Member(id: $0, info: info)) }
         #expect(isTaken == [true, true, true, false, true])
         #expect(members.remove(id: "a") != nil && members.add(Member(id: "e", info: info)))

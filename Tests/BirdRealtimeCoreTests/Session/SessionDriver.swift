@@ -249,7 +249,7 @@ struct SessionDriver: ~Copyable {
             "authorize \(question.id.number) \(question.channelName ?? "signin") for \(question.connectionID)"
         case .askReconnect(let question): "ask \(question.id.number) for attempt \(question.attempt)"
         case .attemptRefused: "attempt refused"
-        case .watchlistEntryMalformed: "watchlist entry malformed"
+        case .watchlistEntriesMalformed(let count): "watchlist entries malformed \(count)"
         case .withdraw(let id): "withdraw \(id.number)"
         case .channelState(let channel, let state): "channel \(channel.bits) \(state)"
         case .identity(let memberID): "identity \(memberID ?? "none")"
@@ -268,7 +268,7 @@ struct SessionDriver: ~Copyable {
         case .error(let fault): "error \(fault.status) \(fault.code) \(printable(fault.message))"
         case .subscribed(let channel, _, let members, let myID, let isResubscribe, let interruptedMs):
             "subscribed \(channel.bits)"
-                + (members.map { " [" + $0.map(line).joined(separator: " ") + "] me \(myID ?? "none")" } ?? "")
+                + (members.map { " [" + $0.members.map(line).joined(separator: " ") + "] me \(myID ?? "none")" } ?? "")
                 + (isResubscribe ? " again after \(interruptedMs)" : "")
         case .subscriptionFailed(let channel, let fault, _, let willRetry):
             "subscription failed \(channel.bits) \(fault.status)\(willRetry ? " will retry" : "")"

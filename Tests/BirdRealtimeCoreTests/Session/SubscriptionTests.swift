@@ -532,7 +532,7 @@ import Testing
         #expect(
             driver.take() == [
                 #"count 1 {"connection_count":5}"#, "event 1 bird:cache_miss -", "event 1 moved {}",
-                "watchlist entry malformed",
+                "watchlist entries malformed 1",
             ])
     }
 

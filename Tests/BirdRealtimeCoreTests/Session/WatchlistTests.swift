@@ -46,14 +46,14 @@ import Testing
         let siblings = [#"{"name":"online","member_ids":["m_8"]}"#, entry, #"{"name":"offline","member_ids":["m_9"]}"#]
         driver.edge(
             "bird_internal:watchlist_events", data: #"{"events":[\#(siblings.joined(separator: ","))]}"#)
-        #expect(driver.take() == ["online [m_8]", "watchlist entry malformed", "offline [m_9]"])
+        #expect(driver.take() == ["online [m_8]", "offline [m_9]", "watchlist entries malformed 1"])
     }
 
     @Test(arguments: [nil, "{}", "[]", "null", #"{"events":{}}"#, "no json"] as [String?])
     func aFrameWithoutEntriesIsCounted(data: String?) {
         var driver = Self.signedIn()
         driver.edge("bird_internal:watchlist_events", data: data)
-        #expect(driver.take() == ["watchlist entry malformed"])
+        #expect(driver.take() == ["watchlist entries malformed 1"])
     }
 
     @Test func anObjectThatIsNoStringOfJSONIsTakenToo() {

@@ -339,7 +339,7 @@ private struct FuzzedClient: ~Copyable {
         case .identity(let memberID): identity = memberID
         case .keyRefreshBegan(let reference):
             try require(states[reference] == .subscribed, "refreshes a key for nobody")
-        case .clientEventLost, .attemptRefused, .watchlistEntryMalformed, .note: break
+        case .clientEventLost, .attemptRefused, .watchlistEntriesMalformed, .note: break
         case .emit(let event): try told(event)
         }
     }
@@ -356,7 +356,7 @@ private struct FuzzedClient: ~Copyable {
             try require(states[reference] == .subscribed, "a success comes before its state")
             try require(interruptedMs >= 0, "an interruption of \(interruptedMs) ms")
             try checkName(reference)
-            rosters[reference] = members.map { Set($0.map { Array($0.id.utf8) }) }
+            rosters[reference] = members.map { Set($0.members.map { Array($0.id.utf8) }) }
             try require(members?.count == rosters[reference]?.count, "a member is there twice")
         case .memberAdded(let reference, let member):
             try checkName(reference)

@@ -29,7 +29,7 @@ extension SimulatedClient {
         case .keyRefreshBegan(let reference):
             try require(told.live.contains(reference), "asks for the key of a channel that is not subscribed")
             try sealed.refreshBegan(reference, now)
-        case .watchlistEntryMalformed: try watchlistTold("malformed")
+        case .watchlistEntriesMalformed(let count): for _ in 0..<count { try watchlistTold("malformed") }
         case .note(.pinged): silence.pinged(now)
         case .note(.setback(let channel, _, let againInMs)) where !isKey(of: channel):
             try setbacks.failed(channel, againInMs: againInMs, after: input, now)
@@ -169,7 +169,9 @@ extension SimulatedClient {
     private func receiveControl(_ message: InboundMessage, _ link: Link) throws {
         if message.event == dialect.watchlistEvents, message.channel == nil, state == .connected {
             let entries = JSONDocument.parse(Self.bytes(message.data))?["events"]?.elements ?? []
-            watchlist = entries.map { $0["name"]?.string ?? "malformed" }
+            let names = entries.map { $0["name"]?.string }
+            // Whoever is malformed is counted, behind those who are told.
+            watchlist = names.compactMap { $0 } + names.filter { $0 == nil }.map { _ in "malformed" }
         }
         let isPing = message.event == dialect.ping && message.channel == nil && state == .connected
         if message.event == dialect.pong, message.channel == nil, state == .connected {

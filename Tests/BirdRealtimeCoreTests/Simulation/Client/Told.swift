@@ -36,7 +36,7 @@ struct Told {
     var isTerminal: Bool { state == .failed || state == .disconnected }
 
     mutating func success(
-        _ reference: ChannelReference, members: [Member]?, isResubscribe: Bool, interruptedMs: Int64, _ now: Int64
+        _ reference: ChannelReference, members: Roster?, isResubscribe: Bool, interruptedMs: Int64, _ now: Int64
     ) throws {
         try require(channels[reference] == .subscribed, "a success comes before its state")
         let isNew = live.insert(reference).inserted
@@ -46,7 +46,7 @@ struct Told {
         try require(isResubscribe == isAgain, "a success does not know whether it is the first")
         let missedMs = missedSince.removeValue(forKey: reference).map { now - $0 } ?? 0
         try require(interruptedMs == missedMs, "an interruption of \(missedMs) ms is told as \(interruptedMs)")
-        rosters[reference] = members?.map(\.id)
+        rosters[reference] = members?.members.map(\.id)
         if isNew { awaitsFirstTick.insert(reference) }
     }
 
