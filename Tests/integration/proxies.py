@@ -43,9 +43,11 @@ class Tinyproxy:
     def __init__(self, directory: Path, directives: str = "") -> None:
         directory.mkdir()
         self._log = directory / "log"
-        # It cannot choose a port itself. Nobody else gets this one at once: the kernel hands out free ports by turns.
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = int(free.getsockname()[1])
+        # It cannot choose a port itself. Nobody else gets this one: it is bound, and never listening.
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        self.port = int(self._reserved.getsockname()[1])
         configuration = directory / "tinyproxy.conf"
         configuration.write_text(CONFIGURATION.format(port=self.port, directory=directory, directives=directives))
         self._process = subprocess.Popen([TINYPROXY, "-d", "-c", configuration], env=dict(os.environ))
@@ -75,6 +77,7 @@ class Tinyproxy:
     ) -> None:
         self._process.terminate()
         self._process.wait(DEADLINE_S)
+        self._reserved.close()
 
 
 class Misbehaving:
