@@ -35,7 +35,7 @@ from bird_realtime import (
 from .batches import BatchMaker
 from .fake_library import FakeLibrary
 
-GENEROUS_S = 20.0
+GENEROUS_S = 60.0
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from websockets.sync.client import ClientConnection, connect
 from bird_realtime.edge import signing
 from bird_realtime.testing import EdgeServer
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 class RawClient:

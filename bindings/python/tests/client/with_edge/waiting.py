@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-GENEROUS_S = 20.0
+GENEROUS_S = 60.0
 
 
 def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
