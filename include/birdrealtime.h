@@ -208,7 +208,8 @@ typedef void (*bird_destructor)(void *user_data);
  *                                         rehash).
  *   client_cert_file (text)               For edges and proxies that ask their clients for a certificate.
  *   client_key_file (text)                The key of client_cert_file, unless that file has it too.
- *   tls_min_version (text, "1.2")         Refuses servers that speak only older versions of TLS.
+ *   tls_min_version (text)                Refuses servers that speak only older versions of TLS. Unset: 1.2, or 1.3 where the machine's
+ *                                         OpenSSL configuration demands it (MinProtocol).
  *   tls_verify_name (text)                The name that the edge's certificate must be for, and that is sent as SNI, where it is not the
  *                                         host's; the upgrade goes to the host all the same.
  *   proxy (text)                          The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT]. Unset:

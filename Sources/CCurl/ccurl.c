@@ -4,13 +4,16 @@
 #include "clinux.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -93,6 +96,47 @@ const char *birdcurl_built_in_ca_path(void) {
     return curl_version_info(CURLVERSION_NOW)->capath;
 }
 
+/* OpenSSL is asked through libcurl, whose TLS library need not be the one that the process finds first. */
+int birdcurl_policy_tls_min(void) {
+    enum { GET_MIN_PROTO_VERSION = 130 };
+    Dl_info curl;
+    void *library = dladdr((void *)curl_easy_init, &curl) != 0 ? dlopen(curl.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    if (library == NULL) {
+        return 0;
+    }
+    const void *(*method)(void);
+    void *(*new_context)(const void *);
+    long (*control)(void *, int, long, void *);
+    void (*free_context)(void *);
+    *(void **)&method = dlsym(library, "TLS_client_method");
+    *(void **)&new_context = dlsym(library, "SSL_CTX_new");
+    *(void **)&control = dlsym(library, "SSL_CTX_ctrl");
+    *(void **)&free_context = dlsym(library, "SSL_CTX_free");
+    long version = 0;
+    if (method != NULL && new_context != NULL && control != NULL && free_context != NULL) {
+        void *context = new_context(method());
+        if (context != NULL) {
+            version = control(context, GET_MIN_PROTO_VERSION, 0, NULL);
+            free_context(context);
+        }
+    }
+    dlclose(library);
+    return (int)version;
+}
+
+CURLSH *birdcurl_share_of_tls_sessions(void) {
+    CURLSH *share = curl_share_init();
+    if (share != NULL && curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) != CURLSHE_OK) {
+        curl_share_cleanup(share);
+        share = NULL;
+    }
+    return share;
+}
+
+CURLcode birdcurl_set_share(CURL *easy, CURLSH *share) {
+    return curl_easy_setopt(easy, CURLOPT_SHARE, share);
+}
+
 CURLMcode birdcurl_multi_set_callbacks(CURLM *multi, birdcurl_socket_function on_socket,
                                        birdcurl_timer_function on_timer, void *user_data) {
     CURLMcode code = curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -117,9 +161,28 @@ static uint64_t bit(int fd) {
     return UINT64_C(1) << (fd % WORD_BITS);
 }
 
+/* The user data of open_socket for handles that speak plaintext. */
+static char only_loopback;
+
+static int is_loopback(const struct curl_sockaddr *address) {
+    if (address->family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, &address->addr, sizeof v4);
+        return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    if (address->family == AF_INET6) {
+        struct sockaddr_in6 v6;
+        memcpy(&v6, &address->addr, sizeof v6);
+        return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+    }
+    return 0;
+}
+
 static curl_socket_t open_socket(void *user_data, curlsocktype purpose, struct curl_sockaddr *address) {
-    (void)user_data;
     (void)purpose;
+    if (user_data == &only_loopback && !is_loopback(address)) {
+        return CURL_SOCKET_BAD;
+    }
     const int fd =
         birdlinux_above_stdio(socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol));
     if (fd >= 0 && fd < NOTED_FDS_MAX) {
@@ -142,6 +205,10 @@ CURLcode birdcurl_set_sockets(CURL *easy) {
         return code;
     }
     return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+}
+
+CURLcode birdcurl_allow_only_loopback(CURL *easy) {
+    return curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, &only_loopback);
 }
 
 void birdcurl_inherit_sockets(void) {

@@ -46,6 +46,15 @@ struct CABundle: Equatable, Sendable {
             directory: ([builtIn.directory].compactMap(\.self) + distributionDirectories).first(where: exists))
     }
 
+    /// What names the file; "tls": nobody, the library found it.
+    var fileOption: String {
+        switch source {
+        case .options: "ca_file"
+        case .environment: Self.fileVariable
+        case .system: "tls"
+        }
+    }
+
     var isEmpty: Bool { file == nil && directory == nil }
 
     /// For messages.

@@ -32,7 +32,7 @@ package struct ClientOptions: Sendable {
     package var caPath: String?
     package var clientCertFile: String?
     package var clientKeyFile: String?
-    var tlsMinVersion = TLSVersion.v1_2
+    var tlsMinVersion: TLSVersion?
     /// A name, or an address without brackets.
     @Rare var tlsVerifyName: Authority?
     @Rare var proxy: ProxyChoice?

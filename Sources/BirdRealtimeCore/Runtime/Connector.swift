@@ -5,23 +5,21 @@ import Glibc
 /// Makes connected streams: with TLS and proxies by libcurl, plaintext by itself. Reactor thread only.
 final class Connector {
     /// libcurl searches linearly through the handles of a multi at each call.
-    private static let handlesPerShardMax = 64
+    private static let handlesPerMultiMax = 64
 
     private unowned let reactor: Reactor
-    private var shards: [CurlMulti] = []
+    fileprivate let multis: CurlMultis
 
     init(reactor: Reactor) {
         self.reactor = reactor
+        multis = CurlMultis(reactor: reactor, transfersMax: Self.handlesPerMultiMax)
     }
 
-    func shutDown() {
-        for shard in shards { shard.close() }
-        shards = []
-    }
+    func shutDown() { multis.shutDown() }
 
     // In a forked child; see `CurlMulti`.
-    func disown() { for shard in shards { shard.disown() } }
-    func closeInherited() { for shard in shards { shard.closeInherited() } }
+    func disown() { multis.disown() }
+    func closeInherited() { multis.closeInherited() }
 
     /// Starts an attempt. `upgrade` are the first bytes to send; `done` comes once, unless the attempt is cancelled.
     func connect(
@@ -32,13 +30,6 @@ final class Connector {
             address: address, route: route, timeoutMs: timeoutMs, upgrade: upgrade, connector: self, done: done)
         attempt.resolve(on: reactor)
         return attempt
-    }
-
-    fileprivate func shard() -> CurlMulti? {
-        if let shard = shards.first(where: { $0.count < Self.handlesPerShardMax }) { return shard }
-        guard let shard = CurlMulti(reactor: reactor) else { return nil }
-        shards.append(shard)
-        return shard
     }
 }
 
@@ -103,7 +94,7 @@ final class ConnectAttempt {
             switch answer {
             case .success(let names):
                 resolved = names
-                if address.usesTLS { startTransfer() } else { startPlain(on: reactor) }
+                if address.usesTLS { startTransfer(on: reactor) } else { startPlain(on: reactor) }
             case .failure(let fault): finish(.failure(fault))
             }
         }
@@ -129,8 +120,14 @@ final class ConnectAttempt {
         return result.map { (fd, $0) }
     }
 
-    private func startTransfer() {
-        guard let transfer = ConnectTransfer(), let shard = connector.shard() else {
+    private func startTransfer(on reactor: Reactor) {
+        let trust: TrustState?
+        do throws(Fault) {
+            trust = try route.trustState()
+        } catch {
+            return finish(.failure(error))
+        }
+        guard let transfer = ConnectTransfer(), let multi = connector.multis.multi(for: trust) else {
             finish(
                 .failure(
                     Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl gave no handle.", isRetriable: true)))
@@ -142,10 +139,10 @@ final class ConnectAttempt {
         transfer.set(CURLOPT_TCP_NODELAY, 1)
         // The session has the deadline of the whole attempt; this one only keeps a transfer from lying about for ever.
         transfer.set(CURLOPT_CONNECTTIMEOUT_MS, Int(timeoutMs))
-        route.apply(to: transfer, resolved: resolved)
+        route.apply(to: transfer, resolved: resolved, sessions: trust.flatMap(reactor.tlsSessions.sessions))
         transfer.onFinished = { [weak self] code in self?.connected(code) }
         self.transfer = transfer
-        if !shard.add(transfer) {
+        if !multi.add(transfer) {
             finish(
                 .failure(
                     Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl took no handle.", isRetriable: true)))

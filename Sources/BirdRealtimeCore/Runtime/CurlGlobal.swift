@@ -12,6 +12,10 @@ enum CurlGlobal {
         String(cString: birdcurl_tls_library()).mentions($0)
     }
 
+    /// What the configuration of OpenSSL demands (MinProtocol in openssl.cnf), but never less than TLS 1.2: libcurl would put its own default in
+    /// the place of the system's.
+    static let policyMinimum: TLSVersion = birdcurl_policy_tls_min() > 0x0303 ? .v1_3 : .v1_2
+
     /// Once, before the first connection that takes it: the TLS library takes longer to start than all the rest, and a megabyte. The exit
     /// handler comes once more after curl_global_init, so that it runs before the TLS library frees its state: a thread inside TLS at that
     /// moment would crash the process.

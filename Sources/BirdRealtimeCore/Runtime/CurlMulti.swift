@@ -9,6 +9,7 @@ class CurlTransfer {
     /// Room for libcurl's own words about a failure.
     private let errorText: UnsafeMutablePointer<CChar>
     private var lists: [UnsafeMutablePointer<curl_slist>] = []
+    private var sessions: TLSSessions?
     /// libcurl has had no memory for something that was set: what would begin now would lack, say, the program's CA or a header.
     fileprivate private(set) var isIncomplete = false
 
@@ -41,10 +42,14 @@ class CurlTransfer {
         curl_easy_cleanup(handle)
         for list in lists { curl_slist_free_all(list) }
         lists = []
+        sessions = nil
     }
 
     /// In a forked child: libcurl's side of it is the parent's and is left alone.
-    func disown() { isCleanedUp = true }
+    func disown() {
+        isCleanedUp = true
+        sessions?.disown()
+    }
 
     var handle: UnsafeMutableRawPointer { UnsafeMutableRawPointer(easy) }
 
@@ -66,6 +71,13 @@ class CurlTransfer {
         guard let list else { return }
         lists.append(list)
         note(birdcurl_set_list(handle, option, list))
+    }
+
+    /// nil: TLS sessions are neither kept nor taken up again.
+    func use(_ sessions: TLSSessions?) {
+        guard let sessions else { return set(CURLOPT_SSL_SESSIONID_CACHE, 0) }
+        note(sessions.set(on: handle))
+        self.sessions = sessions
     }
 
     /// Why no connection came about, as the system has it.

@@ -6,7 +6,7 @@ final class HTTPPosts {
     private static let inFlightMax = 64
 
     private unowned let reactor: Reactor
-    private var multi: CurlMulti?
+    private let multis: CurlMultis
     private var waiting = Ring<HTTPPost>()
     /// Of those: cancelled. They are taken out when they are the larger part, as somebody may ask and cancel for as long as the others hang.
     private var cancelled = 0
@@ -15,16 +15,14 @@ final class HTTPPosts {
 
     init(reactor: Reactor) {
         self.reactor = reactor
+        multis = CurlMultis(reactor: reactor, transfersMax: Self.inFlightMax)
     }
 
-    func shutDown() {
-        multi?.close()
-        multi = nil
-    }
+    func shutDown() { multis.shutDown() }
 
     // In a forked child; see `CurlMulti`.
-    func disown() { multi?.disown() }
-    func closeInherited() { multi?.closeInherited() }
+    func disown() { multis.disown() }
+    func closeInherited() { multis.closeInherited() }
 
     /// Starts a POST, or queues it. `done` comes once, unless it is cancelled.
     func post(
@@ -76,9 +74,12 @@ final class HTTPPosts {
         cancelled = 0
     }
 
-    fileprivate func add(_ transfer: CurlTransfer) -> Bool {
-        if multi == nil { multi = CurlMulti(reactor: reactor) }
-        return multi?.add(transfer) ?? false
+    fileprivate func add(_ transfer: CurlTransfer, _ trust: TrustState?) -> Bool {
+        multis.multi(for: trust)?.add(transfer) ?? false
+    }
+
+    fileprivate func sessions(of trust: TrustState?) -> TLSSessions? {
+        trust.flatMap(reactor.tlsSessions.sessions)
     }
 }
 
@@ -141,6 +142,12 @@ final class HTTPPost {
     }
 
     private func start() {
+        let trust: TrustState?
+        do throws(Fault) {
+            trust = try url.route.trustState()
+        } catch {
+            return finish(.failure(error))
+        }
         guard let transfer = PostTransfer() else {
             finish(
                 .failure(
@@ -161,10 +168,10 @@ final class HTTPPost {
             CURLOPT_HTTPHEADER,
             list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + given)
         transfer.note(body.bytes.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) })
-        url.route.apply(to: transfer, resolved: resolved)
+        url.route.apply(to: transfer, resolved: resolved, sessions: posts.sessions(of: trust))
         transfer.onFinished = { [weak self] code in self?.ended(code) }
         self.transfer = transfer
-        if !posts.add(transfer) {
+        if !posts.add(transfer, trust) {
             finish(
                 .failure(
                     Fault(BIRD_ERR_SYSTEM, .system, field: "libcurl", "libcurl took no handle.", isRetriable: true)))

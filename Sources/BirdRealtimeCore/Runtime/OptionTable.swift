@@ -70,9 +70,13 @@ extension Option {
         .text(
             "client_key_file", .tls, unit: "path", accepts: "a readable PEM file, without a passphrase",
             \.clientKeyFile, "The key of client_cert_file, unless that file has it too."),
-        .choice(
-            "tls_min_version", .tls, default: "1.2", accepts: "\"1.2\" or \"1.3\"", \.tlsMinVersion,
-            "Refuses servers that speak only older versions of TLS."),
+        .text(
+            "tls_min_version", .tls, accepts: "\"1.2\" or \"1.3\"",
+            "Refuses servers that speak only older versions of TLS. Unset: 1.2, or 1.3 where the machine's OpenSSL configuration demands it (MinProtocol)."
+        ) { options, value in
+            options.tlsMinVersion = TLSVersion(rawValue: value)
+            return options.tlsMinVersion != nil
+        },
         .text(
             "tls_verify_name", .tls, accepts: "a host name or an address, without a port",
             "The name that the edge's certificate must be for, and that is sent as SNI, where it is not the host's; the upgrade goes to the host all the same."

@@ -86,6 +86,7 @@ final class Reactor: @unchecked Sendable {
     private let buffer: UnsafeMutableRawPointer
     private(set) lazy var connector = Connector(reactor: self)
     private(set) lazy var posts = HTTPPosts(reactor: self)
+    let tlsSessions = TLSSessionTable()
     private(set) lazy var network = NetworkWatcher(reactor: self)
     private(set) var now = System.now()
     var random = RandomSource()
@@ -463,6 +464,7 @@ final class Reactor: @unchecked Sendable {
         resumable = []
         connector.shutDown()
         posts.shutDown()
+        tlsSessions.shutDown()
         network.shutDown()
     }
 
@@ -664,6 +666,7 @@ final class Reactor: @unchecked Sendable {
         for driver in drivers.values { driver.disown() }
         connector.disown()
         posts.disown()
+        tlsSessions.disown()
         resumable = []
     }
 
@@ -685,6 +688,7 @@ final class Reactor: @unchecked Sendable {
         isInherited = true
         connector.closeInherited()
         posts.closeInherited()
+        tlsSessions.disown()
         network.closeInherited()
         closeFDs()
     }

@@ -91,9 +91,23 @@ final class Route: Sendable {
         host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
     }
 
-    func apply(to transfer: CurlTransfer, resolved: [ResolvedName]) {
+    /// What counts for trust now; nil for plaintext. A fault names the file that cannot be used.
+    func trustState() throws(Fault) -> TrustState? {
+        guard isSecure else { return nil }
+        do throws(TrustProblem) {
+            return try trust.state()
+        } catch {
+            throw System.withoutFDs
+                ?? Fault(
+                    BIRD_ERR_TLS, .connection, field: error.field, "No \(purpose): \(error.text).", isRetriable: true)
+        }
+    }
+
+    /// `sessions`: for the trust state that holds now.
+    func apply(to transfer: CurlTransfer, resolved: [ResolvedName], sessions: TLSSessions?) {
         Proxy.apply(proxy, to: transfer)
         trust.apply(to: transfer)
+        if isSecure { transfer.use(sessions) } else { transfer.note(birdcurl_allow_only_loopback(transfer.handle)) }
         if address != nil || verified.name != host {
             transfer.set(CURLOPT_CONNECT_TO, list: ["::\(Self.bracketed(address ?? host)):\(port)"])
         }

@@ -135,15 +135,26 @@ enum System {
         _ = timerfd_settime(fd, Int32(TFD_TIMER_ABSTIME), &setting, nil)
     }
 
-    /// Why a file, or a directory, cannot be read; nil when it can.
+    /// Why a regular file, or a directory, cannot be read; nil when it can. What is neither is not opened: a pipe would make its reader wait,
+    /// and a device may act.
     static func problem(reading path: String, isDirectory: Bool) -> String? {
-        switch ownFD({ open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return "cannot be read: \(Errno(code: errno).message)" }
+        if let problem = problem(kind: status.st_mode & S_IFMT, isDirectory: isDirectory) { return problem }
+        switch ownFD({ open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) }) {
         case .failure(let error): return "cannot be read: \(error.message)"
         case .success(let fd):
-            defer { closeFD(fd) }
-            var status = stat()
-            guard fstat(fd, &status) == 0, (status.st_mode & S_IFMT == S_IFDIR) != isDirectory else { return nil }
-            return isDirectory ? "is not a directory" : "is a directory"
+            closeFD(fd)
+            return nil
+        }
+    }
+
+    private static func problem(kind: mode_t, isDirectory: Bool) -> String? {
+        if isDirectory { return kind == S_IFDIR ? nil : "is not a directory" }
+        return switch kind {
+        case S_IFREG: nil
+        case S_IFDIR: "is a directory"
+        default: "is not a regular file"
         }
     }
 

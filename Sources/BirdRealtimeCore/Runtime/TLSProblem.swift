@@ -131,7 +131,7 @@ extension TLSProblem {
             "the server's certificate is not for \(name). Set \(nameOption) to a name that it is for."
         case .otherCertificate: "the server's certificate was not accepted. " + trust.bundle.advice("for a private CA")
         case .tooOld:
-            "the server does not speak TLS \(trust.minimum.rawValue) or later, which tls_min_version demands. "
+            "the server does not speak TLS \(trust.minimum.rawValue) or later, which \(trust.minimumDemander) demands. "
                 + "Update the server."
         case .noCommonCipher where hasCertificate:
             "the server refused the handshake: no common cipher, or it does not accept the client certificate. "

@@ -28,6 +28,17 @@ const char *birdcurl_tls_library(void);
 const char *birdcurl_built_in_ca_file(void);
 const char *birdcurl_built_in_ca_path(void);
 
+/* The lowest TLS version that the configuration of the TLS library of libcurl's allows, 0x0303 for TLS 1.2 and so on; 0: it has no say, or
+   the TLS library is not OpenSSL. After curl_global_init. */
+int birdcurl_policy_tls_min(void);
+
+/* A share handle for TLS sessions, to be used by one thread; NULL without memory. Free it with curl_share_cleanup. */
+CURLSH *birdcurl_share_of_tls_sessions(void);
+CURLcode birdcurl_set_share(CURL *easy, CURLSH *share);
+
+/* Connections of this handle to anything but a loopback address fail: for plaintext. */
+CURLcode birdcurl_allow_only_loopback(CURL *easy);
+
 /* Makes libcurl open its sockets with close-on-exec, and keeps note of those that are open. */
 CURLcode birdcurl_set_sockets(CURL *easy);
 /* In a forked child: the sockets noted so far are copies of the parent's. */

@@ -10,6 +10,7 @@
  *   grant REQUEST AUTH [MEMBER_DATA] | entrust REQUEST AUTH SHARED_SECRET | refuse REQUEST RETRIABLE MESSAGE
  *   headers REQUEST NAME VALUE | proceed REQUEST MS
  *   crowd COUNT WS_HOST                  COUNT more clients, "#" in WS_HOST being the number of each; destroy ends them too
+ *   option KEY VALUE                     an option of the clients that crowd makes from now on
  *   network HINT                         1 up, 2 down, 3 resumed
  *   pause | resume                       stops and goes on consuming; in the pool the next handler waits
  *   bind NUMBER CHANNEL [EVENT]          "*": on the client; no event: every one. Each call is printed as {"record": "bound", ...}
@@ -373,6 +374,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
         give_up("unknown command, or an argument is missing");
     } else if (strcmp(command, "configure") == 0) {
         return bird_client_set(client, first, rest, error);
+    } else if (strcmp(command, "option") == 0) {
+        return bird_options_set(options, first, rest, error);
     } else if (strcmp(command, "crowd") == 0) {
         return gather(atoi(first), rest, error);
     } else if (strcmp(command, "unbind_event") == 0) {

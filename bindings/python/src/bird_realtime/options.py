@@ -49,7 +49,8 @@ class Options(TypedDict, total=False):
     client_key_file: Path
     """The key of client_cert_file, unless that file has it too."""
     tls_min_version: Text
-    """Refuses servers that speak only older versions of TLS. (default 1.2)"""
+    """Refuses servers that speak only older versions of TLS. Unset: 1.2, or 1.3 where the machine's OpenSSL
+    configuration demands it (MinProtocol)."""
     tls_verify_name: Text
     """The name that the edge's certificate must be for, and that is sent as SNI, where it is not the host's; the
     upgrade goes to the host all the same."""
