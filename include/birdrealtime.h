@@ -211,9 +211,10 @@ typedef void (*bird_destructor)(void *user_data);
  *   tls_min_version (text)                Refuses servers that speak only older versions of TLS. Unset: 1.2, or 1.3 where the machine's
  *                                         OpenSSL configuration demands it (MinProtocol).
  *   tls_verify_name (text)                The name that the edge's certificate must be for, and that is sent as SNI, where it is not the
- *                                         host's; the upgrade goes to the host all the same.
- *   proxy (text)                          The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT]. Unset:
- *                                         https_proxy, all_proxy and no_proxy as they are when the client is created.
+ *                                         host's; the upgrade goes to the host all the same. Names outside ASCII in their xn-- form.
+ *   proxy (text)                          The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT], user and password
+ *                                         percent-encoded. Unset: https_proxy, all_proxy and no_proxy as they are when the client is
+ *                                         created.
  *   connect_timeout_ms (int, 15000)       A host that swallows packets: an attempt ends this long after its start unless the handshake has
  *                                         come.
  *   auth_timeout_ms (int, 10000)          An authorizer that hangs: one authorization, POST or request record, may take this long.

@@ -16,7 +16,8 @@ package struct Fault: Error, Equatable, Sendable {
     package var area: Area
     /// The option, argument or step concerned, or "".
     package var field: String
-    package var message: String
+    /// One line, whoever wrote parts of it (`OutsideText.line`).
+    package var message: String { didSet { message = OutsideText.line(message) } }
     /// WebSocket close code or code of a `bird:error` frame; 0 when there is none.
     package var code: Int32 = 0
     package var httpStatus: Int32 = 0
@@ -32,7 +33,7 @@ package struct Fault: Error, Equatable, Sendable {
         self.status = status
         self.area = area
         self.field = field
-        self.message = message
+        self.message = OutsideText.line(message)
         self.code = code
         self.httpStatus = httpStatus
         self.curlCode = curlCode

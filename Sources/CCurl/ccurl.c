@@ -183,8 +183,7 @@ static curl_socket_t open_socket(void *user_data, curlsocktype purpose, struct c
     if (user_data == &only_loopback && !is_loopback(address)) {
         return CURL_SOCKET_BAD;
     }
-    const int fd =
-        birdlinux_above_stdio(socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol));
+    const int fd = birdlinux_above_stdio(socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol));
     if (fd >= 0 && fd < NOTED_FDS_MAX) {
         atomic_fetch_or(&open_sockets[fd / WORD_BITS], bit(fd));
     }

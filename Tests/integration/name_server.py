@@ -21,8 +21,9 @@ class Question:
     def __init__(self, sock: socket.socket, server: NameServer) -> None:
         self._socket = sock
         self._server = server
-        thread, self.name = sock.makefile(encoding="utf-8").readline().split()
+        thread, self.name, family = sock.makefile(encoding="utf-8").readline().split()
         self.thread = int(thread)
+        self.family = socket.AddressFamily(int(family))
 
     def answer(self, *addresses: str) -> None:
         self._end(" ".join(addresses))
@@ -47,6 +48,9 @@ class NameServer:
         self._open: list[Question] = []
         self.open_max = 0
         self.count = 0
+        # Names of which all addresses were asked for, and those of which IPv4 alone, behind a look-up that takes long.
+        self.whole: list[str] = []
+        self.hurried: list[str] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -77,6 +81,8 @@ class NameServer:
                 question = Question(sock, self)
                 with self._lock:
                     self.count += 1
+                    asked = self.whole if question.family == socket.AF_UNSPEC else self.hurried
+                    asked.append(question.name)
                     self._open.append(question)
                     self.open_max = max(self.open_max, len(self._open))
                 self._questions.put(question)

@@ -13,7 +13,7 @@ from email.utils import formatdate
 import pytest
 from command_edge import CommandEdge
 from conftest import StartClient
-from paths import HARNESS
+from paths import CLIENT_SCRIPT, HARNESS
 from program import Program
 from script_client import ScriptClient
 from scripted_server import Connection, ScriptedServer, refusing_port, succeeded
@@ -363,3 +363,91 @@ def test_a_process_asks_for_64_at_once(auth: ScriptedServer, command_edge: Comma
         assert program.wait() == 0, program.lines
     finally:
         program.close()
+
+
+# What the program is told
+
+
+@pytest.mark.c_only("what is decided in the engine alone")
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (404, "No such page\nand more", 'failed (HTTP 404): "No such page".'),
+        (403, "<html><head><title>Sign in</title></head>", 'failed (HTTP 403): "Sign in".'),
+        (401, '{"message": "unknown token"}', 'failed (HTTP 401): "unknown token".'),
+        (403, '{"auth": "hush"}', "failed (HTTP 403)."),
+        (400, b"\x00\x01\x02", "failed (HTTP 400)."),
+        (400, "", "failed (HTTP 400)."),
+        (403, "a\x1b[31m\u202eb", "failed (HTTP 403)."),
+        (200, "<title>Sign in</title>", 'failed: the answer is not JSON: "Sign in".'),
+        (200, "hush:signature", "failed: the answer is not JSON."),
+        (200, '{"auth": "hush', "failed: the answer is not JSON."),
+        (302, "", "failed (HTTP 302): redirects are not followed, Location is missing."),
+    ],
+)
+def test_fault_names_the_url_and_what_the_answer_says(
+    server: ScriptedServer, auth: ScriptedServer, connect: StartClient, status: int, body: str | bytes, says: str
+) -> None:
+    client = connect(server, auth_endpoint=f"{endpoint(auth)}?token=hush")
+    server.accept().establish()
+    client.do("subscribe", "private-ledger", 0)
+    post = auth.accept()
+    post.read_post()
+    post.respond(status, body)
+    message = client.wait_for("subscription_error")["message"]
+    assert message == f"Channel authorization of private-ledger at {endpoint(auth)} {says}"
+
+
+@pytest.mark.c_only("what is decided in the engine alone")
+@pytest.mark.parametrize("asks_for_headers", [False, True])
+def test_timeout_names_the_url_and_the_step(
+    server: ScriptedServer, auth: ScriptedServer, connect: StartClient, asks_for_headers: bool
+) -> None:
+    options = {"header_provider": 1} if asks_for_headers else {}
+    client = connect(server, auth_endpoint=f"{endpoint(auth)}?token=hush", auth_timeout_ms=500, **options)
+    server.accept().establish()
+    client.do("subscribe", "private-ledger", 0)
+    for _ in range(4):  # the first and three more
+        if asks_for_headers:
+            client.do("headers", client.wait_for("request")["request"], "X-Token", "hush")
+        auth.accept().read_post()
+    error = client.wait_for("subscription_error")
+    assert (error["error"], error["field"], error["endpoint"]) == ("BIRD_ERR_AUTH", "auth_timeout_ms", endpoint(auth))
+    assert error["message"] == (
+        f"Channel authorization of private-ledger at {endpoint(auth)} failed: "
+        "no answer within 500 ms. It was at this step: answer."
+    )
+
+
+@pytest.mark.c_only("libcurl sends them")
+def test_headers_that_are_empty_are_sent(server: ScriptedServer, auth: ScriptedServer, connect: StartClient) -> None:
+    options = {"header_provider": 1, "header__X-Option": "", "header__X-Blank": " ", "header__X-Full": " a b "}
+    client = connect(server, auth_endpoint=endpoint(auth), **options)
+    connection = server.accept()
+    connection.establish()
+    client.do("subscribe", "private-ledger", 0)
+    request = client.wait_for("request")["request"]
+    # What belongs to the frame of the request is refused wherever it comes from.
+    for name in ("Content-Length", "transfer-encoding", "Host", "Connection", "Expect", "Upgrade", "TE", "Trailer"):
+        refused = client.call("headers", request, name, "1")
+        assert (refused["status"], refused["field"]) == ("BIRD_ERR_VALUE", "headers")
+        assert f"must not set {name}" in refused["message"]
+    client.do("headers", request, "X-Provided", "")
+    post = auth.accept()
+    head, body = post.read_post()
+    lines = head.split("\r\n")
+    for line in ("X-Option:", "X-Blank:", "X-Full: a b", "X-Provided:"):
+        assert line in lines
+    assert body["channel_name"] == "private-ledger"
+    post.respond(200, GRANTED)
+    connection.join("private-ledger", auth="key:signature")
+    client.wait_for("subscribed")
+
+
+def test_headers_of_the_frame_are_refused_by_options() -> None:
+    for name in ("Content-Length", "transfer-encoding", "Keep-Alive", "Proxy-Connection"):
+        refused = ScriptClient([CLIENT_SCRIPT], app_key="pk_test", ws_host="localhost:1", **{f"header__{name}": "hush"})
+        refused.process.wait()
+        assert (refused.created["status"], refused.created["field"]) == ("BIRD_ERR_VALUE", "auth_header")
+        assert f"must not set {name}" in refused.created["message"]
+        assert "hush" not in refused.created["message"]

@@ -518,7 +518,7 @@ def test_no_secret_in_any_sink(
     client.wait_for("subscription_error", channel="private-c")
     auth.close()
     client.do("subscribe", "private-d", 0)
-    until(lambda: "private-d failed" in log.read_text())  # a transport error, whose message names the endpoint
+    until(lambda: "private-d at http" in log.read_text())  # a transport error, whose message names the endpoint
     connection.send_close(4200, "again")
     server.accept().establish("2.2")
     client.wait_for_state("connected")

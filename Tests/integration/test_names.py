@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from certificates import Authority, Certificate
 from command_edge import CommandEdge
 from conftest import FACES, QUICK_BACKOFF
 from name_server import EAI_AGAIN, EAI_NONAME, NameServer
 from paths import ROOT
 from script_client import ScriptClient
-from scripted_server import DEADLINE_S, ScriptedServer, refusing_port
+from scripted_server import DEADLINE_S, Connection, ScriptedServer, refusing_port
+from tls_front import TlsFront
 
 AT_ONCE_S = 10.0  # on a busy machine; what must not be waited for takes DEADLINE_S
 RESOLVER_THREADS_MAX = 2
@@ -34,13 +36,44 @@ def names(tmp_path: Path) -> Iterator[NameServer]:
         yield server
 
 
+@dataclass(frozen=True)
+class Trust:
+    """A name other than that of the own machine is looked up, and wants TLS."""
+
+    ca: Path
+    certificate: Certificate
+
+
+@pytest.fixture(scope="module")
+def trust(tmp_path_factory: pytest.TempPathFactory) -> Trust:
+    ca = Authority(tmp_path_factory.mktemp("names") / "ca")
+    return Trust(ca.file, ca.issue("edge", "DNS:edge.test,DNS:auth.test,IP:127.0.0.1,IP:::1"))
+
+
+def accepted(server: ScriptedServer) -> Connection:
+    """Whoever has come; OSError if nobody has."""
+    sock, _ = server.listener.accept()
+    assert server.tls
+    return Connection(server.tls.wrap_socket(sock, server_side=True))
+
+
+def server_at(trust: Trust, address: str = "127.0.0.1", port: int = 0) -> ScriptedServer:
+    return ScriptedServer(trust.certificate.server_context(), address=address, port=port)
+
+
 @pytest.fixture
-def start(names: NameServer) -> Iterator[Start]:
+def server(trust: Trust) -> Iterator[ScriptedServer]:
+    with server_at(trust) as running:
+        yield running
+
+
+@pytest.fixture
+def start(names: NameServer, trust: Trust) -> Iterator[Start]:
     """Clients whose names are looked up at the scripted name service."""
     with ExitStack() as stack:
 
         def begin(host: str, **options: str | int) -> ScriptClient:
-            settings = {"app_key": "pk_test", "ws_host": host, "allow_insecure": 1, **QUICK_BACKOFF, **options}
+            settings = {"app_key": "pk_test", "ws_host": host, "ca_file": str(trust.ca), **QUICK_BACKOFF, **options}
             client = ScriptClient([*names.prefix, *FACES["c"]], **settings)
             stack.callback(client.finish)
             assert client.created["status"] == "BIRD_OK", client.created
@@ -76,8 +109,15 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
         time.sleep(0.005)
 
 
-def wait_for_no_resolver(client: ScriptClient) -> None:
-    wait_until(lambda: not threads(client, "bird-resolver"), "a resolver thread did not end")
+def wait_for_no_resolver(client: ScriptClient, names: NameServer) -> None:
+    """What is still asked, as for look-ups that have taken long, is asked in vain."""
+
+    def is_so() -> bool:
+        if asked := names.next_within(0):
+            asked.fail(EAI_AGAIN)
+        return not threads(client, "bird-resolver")
+
+    wait_until(is_so, "a resolver thread did not end")
 
 
 @contextmanager
@@ -101,7 +141,7 @@ def silent(address: str, port: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("ending", ["destroy", "disconnect", "close 10000"])
 def test_end_does_not_wait_for_a_look_up(connect: Start, names: NameServer, ending: str) -> None:
-    client = connect("localhost:1")
+    client = connect("edge.test:1")
     question = names.next()
     begun = time.monotonic()
     client.do(*ending.split())
@@ -111,18 +151,18 @@ def test_end_does_not_wait_for_a_look_up(connect: Start, names: NameServer, endi
         wait_until(lambda: not threads(client, "bird-reactor"), "the reactor did not end")
         assert threads(client, "bird-resolver") == [question.thread]
         question.answer("127.0.0.1")
-        wait_for_no_resolver(client)
+        wait_for_no_resolver(client, names)
     # Else the process ends while the thread is stuck.
 
 
 def test_answer_for_nobody_does_nothing(start: Start, names: NameServer, server: ScriptedServer) -> None:
-    client = start(f"localhost:{server.port}")
+    client = start(f"edge.test:{server.port}")
     client.do("connect")
     question = names.next()
     client.do("disconnect")
     client.wait_for_state("disconnected")
     question.answer("127.0.0.1")
-    wait_for_no_resolver(client)
+    wait_for_no_resolver(client, names)
     assert server.is_left_alone_for(0.2)
     client.do("connect")
     names.next().answer("127.0.0.1")
@@ -131,17 +171,17 @@ def test_answer_for_nobody_does_nothing(start: Start, names: NameServer, server:
 
 
 def test_only_resolver_threads_ask(connect: Start, names: NameServer, server: ScriptedServer) -> None:
-    client = connect(f"localhost:{server.port}")
+    client = connect(f"edge.test:{server.port}")
     question = names.next()
-    wait_until(lambda: threads(client, "bird-resolver") == [question.thread], "another thread asks")
+    wait_until(lambda: question.thread in threads(client, "bird-resolver"), "another thread asks")
     question.answer("127.0.0.1")
     server.accept().establish()
     client.wait_for_state("connected")
-    wait_for_no_resolver(client)
+    wait_for_no_resolver(client, names)
     assert names.count == 1
 
 
-@pytest.mark.parametrize("options", [{"ws_host": "127.0.0.1"}, {"ws_host": "localhost", "address": "127.0.0.1"}])
+@pytest.mark.parametrize("options", [{"ws_host": "127.0.0.1"}, {"ws_host": "edge.test", "address": "127.0.0.1"}])
 def test_address_needs_no_look_up(
     connect: Start, names: NameServer, server: ScriptedServer, options: dict[str, str]
 ) -> None:
@@ -151,19 +191,21 @@ def test_address_needs_no_look_up(
     assert names.count == 0
 
 
-def test_equal_look_ups_share_one(start: Start, names: NameServer, command_edge: CommandEdge) -> None:
-    client = start("localhost:1")
-    client.do("crowd", 100, f"localhost:{command_edge.server.port}")
-    for _ in range(100):
-        client.wait_for_state("connecting")
-    names.next().answer("127.0.0.1")
-    for _ in range(100):
-        client.wait_for_state("connected")
-    assert names.count == 1
+def test_equal_look_ups_share_one(start: Start, names: NameServer, trust: Trust, command_edge: CommandEdge) -> None:
+    client = start("edge.test:1")
+    with TlsFront(trust.certificate.server_context(), command_edge.server.port) as front:
+        client.do("crowd", 100, f"edge.test:{front.port}")
+        for _ in range(100):
+            client.wait_for_state("connecting")
+        names.next().answer("127.0.0.1")
+        for _ in range(100):
+            client.wait_for_state("connected")
+        assert names.whole == ["edge.test"]
+        client.do("destroy")
 
 
 def test_two_threads_at_most(start: Start, names: NameServer, command_edge: CommandEdge) -> None:
-    client = start(command_edge.host, backoff_base_ms=60_000, backoff_max_ms=60_000)
+    client = start(command_edge.host, allow_insecure=1, backoff_base_ms=60_000, backoff_max_ms=60_000)
     client.do("crowd", 50, "n#.test:1")
     hanging = [names.next(), names.next()]
     # Both hang; who needs no look-up does not notice.
@@ -179,11 +221,11 @@ def test_two_threads_at_most(start: Start, names: NameServer, command_edge: Comm
     for _ in range(50):
         assert client.wait_for("error")["error"] == "BIRD_ERR_RESOLVE"
     assert names.open_max == RESOLVER_THREADS_MAX
-    wait_for_no_resolver(client)
+    wait_for_no_resolver(client, names)
 
 
 def test_waiting_names_are_bounded(start: Start, names: NameServer) -> None:
-    client = start("localhost:1", backoff_base_ms=60_000, backoff_max_ms=60_000, connect_timeout_ms=60_000)
+    client = start("edge.test:1", backoff_base_ms=60_000, backoff_max_ms=60_000, connect_timeout_ms=60_000)
     client.do("crowd", RESOLVER_THREADS_MAX, "running#.test:1")
     running = [names.next() for _ in range(RESOLVER_THREADS_MAX)]
     client.do("crowd", WAITING_NAMES_MAX + 3, "waiting#.test:1")
@@ -195,13 +237,13 @@ def test_waiting_names_are_bounded(start: Start, names: NameServer) -> None:
     # What nobody waits for any more is not looked up.
     for question in running:
         question.fail(EAI_AGAIN)
-    wait_for_no_resolver(client)
+    wait_for_no_resolver(client, names)
     assert names.count == RESOLVER_THREADS_MAX
 
 
 def test_dead_name_service_comes_back(start: Start, names: NameServer) -> None:
     with ScriptedServer() as server:
-        client = start("localhost:1", connect_timeout_ms=400)
+        client = start("edge.test:1", connect_timeout_ms=400)
         client.do("crowd", 6, f"n#.test:{server.port}")
         dead = [names.next(), names.next()]
         for _ in range(12):  # two rounds of attempts, whether their look-up hangs or waits
@@ -228,9 +270,9 @@ def test_dead_name_service_comes_back(start: Start, names: NameServer) -> None:
             missing = {name for name in missing if name not in hello}
 
 
-def test_changed_answer_is_used(connect: Start, names: NameServer) -> None:
-    with ScriptedServer() as old, ScriptedServer(address="127.0.0.2", port=old.port) as new:
-        client = connect(f"localhost:{old.port}")
+def test_changed_answer_is_used(connect: Start, names: NameServer, trust: Trust) -> None:
+    with server_at(trust) as old, server_at(trust, "127.0.0.2", old.port) as new:
+        client = connect(f"edge.test:{old.port}")
         names.next().answer("127.0.0.1")
         connection = old.accept()
         connection.establish()
@@ -241,32 +283,134 @@ def test_changed_answer_is_used(connect: Start, names: NameServer) -> None:
         client.wait_for_state("connected")
 
 
-def test_name_of_an_authorizer(connect: Start, names: NameServer, server: ScriptedServer, auth: ScriptedServer) -> None:
-    client = connect(server.host, auth_endpoint=f"http://localhost:{auth.port}/auth", auth_timeout_ms=1000)
-    connection = server.accept()
-    connection.establish()
-    client.do("subscribe", "private-a", 0)
+def test_name_of_an_authorizer(connect: Start, names: NameServer, server: ScriptedServer, trust: Trust) -> None:
+    with server_at(trust) as auth:
+        endpoint = f"https://auth.test:{auth.port}/auth"
+        client = connect(server.host, auth_endpoint=endpoint, auth_timeout_ms=400)
+        connection = server.accept()
+        connection.establish()
+        client.do("subscribe", "private-a", 0)
+        hanging = names.next()
+        # The look-up hangs for all attempts; the deadline of each counts.
+        error = client.wait_for("subscription_error")
+        assert (error["error"], error["will_retry"]) == ("BIRD_ERR_AUTH", 1)
+        assert f"at {endpoint} failed: no answer within 400 ms. It was at this step: resolve." in error["message"]
+        assert names.count == 1
+        hanging.answer("127.0.0.1")
+        request = None
+        while request is None:
+            # Asked again when the channel is tried again; on a busy machine an attempt may come too late.
+            if (question := names.next_within(0.01)) is not None:
+                assert question.name == "auth.test"
+                question.answer("127.0.0.1")
+            with suppress(OSError):
+                auth.listener.settimeout(0.01)
+                request = accepted(auth)
+        request.read_post()
+        request.respond(200, '{"auth": "key:signature"}')
+        connection.join("private-a", auth="key:signature")
+        client.wait_for("subscribed")
+
+
+# A name server that answers for one family only
+
+
+def test_answer_for_ipv4_is_enough(connect: Start, names: NameServer, server: ScriptedServer) -> None:
+    """The look-up for IPv4 and IPv6 hangs for want of the latter, as with a name server that never answers for it."""
+    client = connect(f"edge.test:{server.port}")
     hanging = names.next()
-    # The look-up hangs for all attempts; the deadline of each counts.
-    error = client.wait_for("subscription_error")
-    assert (error["error"], error["will_retry"]) == ("BIRD_ERR_AUTH", 1)
-    assert names.count == 1
+    assert hanging.family == socket.AF_UNSPEC
+    begun = time.monotonic()
+    hurried = names.next()
+    assert (hurried.name, hurried.family) == ("edge.test", socket.AF_INET)
+    hurried.answer("127.0.0.1")
+    connection = server.accept()
+    assert time.monotonic() - begun < AT_ONCE_S
+    connection.establish()
+    client.wait_for_state("connected")
+    # The next attempt has the answer at once, and whatever name comes next is asked for IPv4 first.
+    connection.close()
+    server.accept().establish()
+    assert names.count == 2
+    client.do("crowd", 1, f"auth.test:{server.port}")
+    first = names.next()
+    assert (first.name, first.family) == ("auth.test", socket.AF_INET)
+    first.answer("127.0.0.1")
+    server.accept().establish()
+    assert names.count == 3
     hanging.answer("127.0.0.1")
-    question = names.next()  # asked again when the channel is tried again
-    assert question.name == "localhost"
-    question.answer("127.0.0.1")
-    request = auth.accept()
-    request.read_post()
-    request.respond(200, '{"auth": "key:signature"}')
-    connection.join("private-a", auth="key:signature")
-    client.wait_for("subscribed")
+    wait_for_no_resolver(client, names)
+
+
+def test_name_without_ipv4_is_found(connect: Start, names: NameServer, trust: Trust) -> None:
+    """The look-up for IPv4 has no answer; the one for both families goes on."""
+    with server_at(trust, "::1") as server:
+        client = connect(f"edge.test:{server.port}")
+        whole = names.next()
+        hurried = names.next()
+        assert hurried.family == socket.AF_INET
+        hurried.fail(EAI_NONAME)
+        whole.answer("::1")
+        server.accept().establish()
+        client.wait_for_state("connected")
+
+
+def test_names_come_before_second_look_ups(start: Start, names: NameServer) -> None:
+    """Two names hang: a thread that becomes free takes a name that waits, not one more look-up of a name that hangs."""
+    client = start("edge.test:1", backoff_base_ms=60_000, backoff_max_ms=60_000)
+    client.do("crowd", 2, "hanging#.test:1")
+    hanging = [names.next(), names.next()]
+    client.do("crowd", 1, "waiting.test:1")
+    assert names.next_within(1.0) is None  # longer than the grace
+    hanging.pop(0).fail(EAI_NONAME)
+    waiting = names.next()
+    assert (waiting.name, waiting.family) == ("waiting.test", socket.AF_UNSPEC)
+    waiting.fail(EAI_NONAME)
+    hanging.pop().fail(EAI_NONAME)
+    wait_for_no_resolver(client, names)
+
+
+# The own machine
+
+
+@pytest.mark.parametrize("host", ["localhost", "edge.localhost"])
+def test_localhost_is_this_machine(connect: Start, names: NameServer, server: ScriptedServer, host: str) -> None:
+    """Nobody is asked: a name server could say anything."""
+    client = connect(f"{host}:{server.port}", tls_verify_name="edge.test")
+    server.accept().establish()
+    client.wait_for_state("connected")
+    assert names.count == 0
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_plaintext_to_localhost(connect: Start, names: NameServer, address: str) -> None:
+    with ScriptedServer(address=address) as server, ScriptedServer(address=address) as auth:
+        endpoint = f"http://localhost:{auth.port}/auth"
+        client = connect(f"localhost:{server.port}", allow_insecure=1, auth_endpoint=endpoint)
+        connection = server.accept()
+        connection.establish()
+        client.do("subscribe", "private-a", 0)
+        post = auth.accept()
+        post.read_post()
+        post.respond(200, '{"auth": "key:signature"}')
+        connection.join("private-a", auth="key:signature")
+        client.wait_for("subscribed")
+        assert names.count == 0
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "128.0.0.1", "2001:db8::1", "::ffff:127.0.0.1"])
+def test_plaintext_needs_a_loopback_address(address: str) -> None:
+    client = ScriptClient(FACES["c"], app_key="pk_test", ws_host="localhost:1", allow_insecure=1, address=address)
+    client.finish()
+    assert (client.created["status"], client.created["field"]) == ("BIRD_ERR_VALUE", "address")
+    assert "must be a loopback address for plaintext" in client.created["message"]
 
 
 # Several addresses
 
 
 def test_second_address_after_a_refusal(connect: Start, names: NameServer, server: ScriptedServer) -> None:
-    client = connect(f"localhost:{server.port}")
+    client = connect(f"edge.test:{server.port}")
     names.next().answer("127.0.0.2", "127.0.0.1")
     server.accept().establish()
     client.wait_for_state("connected")
@@ -282,7 +426,7 @@ def test_second_address_after_silence(
 ) -> None:
     """Half of the deadline for the first of its family; 200 ms before the other family is tried as well."""
     with silent(first, server.port):
-        client = connect(f"localhost:{server.port}", connect_timeout_ms=int(timeout_s * 1000))
+        client = connect(f"edge.test:{server.port}", connect_timeout_ms=int(timeout_s * 1000))
         names.next().answer(first, "127.0.0.1")
         begun = time.monotonic()
         server.accept().establish()
@@ -293,22 +437,22 @@ def test_second_address_after_silence(
 
 def test_third_address_after_two_that_are_silent(connect: Start, names: NameServer, server: ScriptedServer) -> None:
     with silent("127.0.0.2", server.port), silent("127.0.0.3", server.port):
-        client = connect(f"localhost:{server.port}", connect_timeout_ms=3000)
+        client = connect(f"edge.test:{server.port}", connect_timeout_ms=3000)
         names.next().answer("127.0.0.2", "127.0.0.3", "127.0.0.1")
         server.accept().establish()
         client.wait_for_state("connected")
         assert len(client.all("state", current="connecting")) == 1
 
 
-def test_ipv6(connect: Start, names: NameServer) -> None:
-    with ScriptedServer(address="::1") as server:
-        for options in ({"host": server.host}, {"host": f"localhost:{server.port}", "address": "::1"}):
+def test_ipv6(connect: Start, names: NameServer, trust: Trust) -> None:
+    with server_at(trust, "::1") as server:
+        for options in ({"host": server.host}, {"host": f"edge.test:{server.port}", "address": "::1"}):
             client = connect(**options)
             connection = server.accept()
             connection.establish()
             assert f"\r\nHost: {options['host']}\r\n".encode() in connection.request
             client.wait_for_state("connected")
-        client = connect(f"localhost:{server.port}")
+        client = connect(f"edge.test:{server.port}")
         names.next().answer("::1")
         server.accept().establish()
         client.wait_for_state("connected")
@@ -358,7 +502,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_program_is_told(connect: Start, names: NameServer, case: Case) -> None:
     with refusing_port() as port, silent("127.0.0.3", port):
-        client = connect(f"localhost:{port}", connect_timeout_ms=1000)
+        client = connect(f"edge.test:{port}", connect_timeout_ms=1000)
         question = names.next()
         if isinstance(case.answer, int):
             question.fail(case.answer)

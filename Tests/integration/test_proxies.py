@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from certificates import Authority
@@ -50,7 +51,7 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory, command_edge: CommandEdge) -> Iterator[World]:
     directory = tmp_path_factory.mktemp("proxies")
     ca, other_ca = Authority(directory / "right"), Authority(directory / "other")
-    context = ca.issue("edge", "DNS:localhost,IP:127.0.0.1").server_context()
+    context = ca.issue("edge", "DNS:localhost,DNS:edge.test,IP:127.0.0.1").server_context()
     with ExitStack() as stack:
         front = stack.enter_context(TlsFront(context, command_edge.server.port))
         yield World(
@@ -125,24 +126,59 @@ def test_socks_proxy(world: World, names: NameServer, connect: Start, credential
     prefix = f"{IN_URL}@" if credentials else ""
     port = int(world.edge.split(":")[1])
     with SocksProxy(credentials=credentials) as proxy:
-        connect(proxy=f"socks5h://{prefix}{proxy.host}").wait_for_state("connected")
+        host = f"edge.test:{port}"
+        connect(proxy=f"socks5h://{prefix}{proxy.host}", ws_host=host).wait_for_state("connected")
         assert names.count == 0
-        client = connect(proxy=f"socks5://{prefix}{proxy.host}")
+        client = connect(proxy=f"socks5://{prefix}{proxy.host}", ws_host=host)
         question = names.next()
-        assert question.name == "localhost"
+        assert question.name == "edge.test"
         question.answer("127.0.0.9")
         client.wait_for_state("connected")
-        client = connect(proxy=f"socks5://{prefix}{proxy.host}", address="127.0.0.8")
+        client = connect(proxy=f"socks5://{prefix}{proxy.host}", ws_host=host, address="127.0.0.8")
         client.wait_for_state("connected")
-        assert names.count == 1
+        assert names.whole == ["edge.test"]
+        # The own machine's name needs no look-up, and means 127.0.0.1 to the proxy too.
+        connect(proxy=f"socks5://{prefix}{proxy.host}").wait_for_state("connected")
         assert [(request.host, request.port) for request in proxy.requests] == [
-            ("localhost", port),
+            ("edge.test", port),
             ("127.0.0.9", port),
             ("127.0.0.8", port),
+            ("127.0.0.1", port),
         ]
         for request in proxy.requests:
             assert request.credentials == credentials
             assert request.methods == (b"\x00\x02" if credentials else b"\x00")
+
+
+# As they stand in the URL, and as they arrive: decoded once.
+CREDENTIALS = [
+    ("us%25er", "p%2540"),
+    ("us%40er", "p%3Aq%40r"),
+    ("user", "100%"),
+    ("user", "%25%2525"),
+    ("user", "a+b%2Bc%20d"),
+    ("%C3%BCser", "p%C3%A9%26%3D"),
+]
+
+
+@pytest.mark.parametrize(("user", "password"), CREDENTIALS)
+def test_credentials_arrive_decoded_once(connect: Start, user: str, password: str) -> None:
+    decoded = (unquote(user), unquote(password))
+    with ScriptedServer() as proxy:
+        connect(proxy=f"http://{user}:{password}@{proxy.host}")
+        given = re.search(rb"\r\nProxy-Authorization: Basic (\S+)\r\n", proxy.accept().read_request())
+        assert given
+        assert base64.b64decode(given[1]).decode() == ":".join(decoded)
+    with SocksProxy(credentials=decoded) as socks_proxy:
+        client = connect(proxy=f"socks5h://{user}:{password}@{socks_proxy.host}")
+        client.wait_for_state("connected")
+        assert socks_proxy.requests[0].credentials == decoded
+
+
+def test_colon_in_a_user(connect: Start) -> None:
+    """Which only SOCKS can tell from the end of the user's name."""
+    with SocksProxy(credentials=("a:b", "c")) as proxy:
+        connect(proxy=f"socks5h://a%3Ab:c@{proxy.host}").wait_for_state("connected")
 
 
 def test_address_behind_a_proxy(connect: Start) -> None:
@@ -177,9 +213,8 @@ def test_no_proxy(
         if "ws_host" in options:
             options = {"ws_host": f"{options['ws_host']}:{port}"}
         client = connect({"https_proxy": f"http://{proxy.host}", **environment}, **options)
-        if "ws_host" not in options:
-            names.next().answer("127.0.0.1")
         client.wait_for_state("connected")
+        assert names.count == 0
         assert proxy.is_left_alone_for(0.05)
 
 
@@ -237,6 +272,30 @@ def test_authorizer_behind_the_proxy(world: World, connect: Start) -> None:
         post.respond(200, '{"auth": "key:signature"}')
         edge.join("private-a", auth="key:signature")
         client.wait_for("subscribed")
+
+
+def test_variable_without_a_scheme_is_http(connect: Start) -> None:
+    """As for curl, whose variables these are."""
+    with ScriptedServer() as proxy:
+        connect({"https_proxy": proxy.host})
+        assert proxy.accept().read_byte() == ord("C")
+
+
+@pytest.mark.parametrize(
+    ("proxy", "says"),
+    [
+        ("proxy.test:3128", "has no scheme, as in http://"),
+        ("guest:p@ss@proxy.test:3128", "has no scheme, as in http://"),
+        ("http://guest:p@ss@proxy.test:3128/path", "has a path"),
+        ("https://guest:p@ss@proxy.test", "its scheme is not supported"),
+    ],
+)
+def test_unusable_option_is_refused_clearly(world: World, proxy: str, says: str) -> None:
+    refused = ScriptClient(FACES["c"], app_key="pk_test", ws_host=world.edge, proxy=proxy)
+    refused.process.wait()
+    assert (refused.created["status"], refused.created["field"]) == ("BIRD_ERR_VALUE", "proxy")
+    assert says in refused.created["message"]
+    assert "p@ss" not in json.dumps(refused.created)
 
 
 def test_unusable_variable_is_named_at_create(world: World) -> None:
@@ -349,6 +408,26 @@ CASES = [
         answers(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"),
     ),
     Case(
+        "it offers other ways of authenticating only",
+        BROKEN,
+        PROXY,
+        "offers only Digest, Negotiate, NTLM authentication, and this library supports only Basic (HTTP 407)",
+        answers(
+            b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Negotiate\r\n"
+            b"Proxy-Authenticate: NTLM\r\nProxy-Authenticate: Digest realm=x, nonce=y\r\nContent-Length: 0\r\n\r\n"
+        ),
+    ),
+    Case(
+        "it offers Basic too, and wants others",
+        BROKEN,
+        PROXY,
+        "does not accept the user or the password (HTTP 407)",
+        answers(
+            b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Negotiate\r\n"
+            b"Proxy-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n"
+        ),
+    ),
+    Case(
         "the same, as tinyproxy says it",
         BROKEN,
         PROXY,
@@ -406,7 +485,7 @@ CASES = [
         "it ends the connection that it has made",
         "BIRD_ERR_TLS",
         "tls",
-        "ended the connection during the TLS handshake",
+        "the connection ended during the TLS handshake",
         answers(b"HTTP/1.1 200 Connection established\r\n\r\n"),
     ),
     Case(

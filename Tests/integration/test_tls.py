@@ -229,13 +229,13 @@ REFUSALS = [
     Refusal(
         "another CA than `ca_file` has signed its certificate",
         "right",
-        "is not signed by a trusted CA. Trusted are only the CAs of",
+        "or the server does not send the intermediate certificates. Trusted are only the CAs of",
         options=lambda world: {"ca_file": world.other_ca.file},
     ),
     Refusal(
         "none of the system's CAs has",
         "right",
-        "is not signed by a trusted CA. Trusted are the CAs of",
+        "or the server does not send the intermediate certificates. Trusted are the CAs of",
         options=lambda _: {"ca_file": None},
     ),
     Refusal("its certificate is self-signed", "self-signed", "is self-signed"),
@@ -311,8 +311,8 @@ REFUSALS = [
     ),
     Refusal("it does not speak TLS", answer_in_plaintext, "does not speak TLS on this port"),
     Refusal("it sends another alert", send_alert, "refused the handshake (alert 80)"),
-    Refusal("it ends the connection in the handshake", end, "ended the connection during the TLS handshake"),
-    Refusal("it resets the connection in the handshake", reset, "ended the connection during the TLS handshake"),
+    Refusal("it ends the connection in the handshake", end, "the connection ended during the TLS handshake"),
+    Refusal("it resets the connection in the handshake", reset, "the connection ended during the TLS handshake"),
     Refusal(
         "it is silent; after `connect_timeout_ms`",
         stay_silent,
@@ -474,6 +474,7 @@ def listening_context(certificate: Certificate) -> tuple[ssl.SSLContext, Hello]:
         ("unknown.test", {"address": "127.0.0.1", "tls_verify_name": "edge.example.test"}, "edge.example.test"),
         ("unknown.test", {"address": "127.0.0.1", "tls_verify_name": "127.0.0.1"}, None),
         ("unknown.test", {"address": "127.0.0.1", "tls_verify_name": "[::1]"}, None),
+        ("unknown.test", {"address": "127.0.0.1", "tls_verify_name": "::1"}, None),
     ],
 )
 def test_server_name(
@@ -564,6 +565,34 @@ def test_silence_behind_a_proxy(world: World, connect: StartClient) -> None:
         connection.send(b"HTTP/1.1 200 Connected\r\n\r\n")
         error = client.wait_for("error")
         assert (error["error"], error["field"]) == ("BIRD_ERR_TIMEOUT", "tls")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("bücher.test", "write a name outside ASCII in its xn-- form"),
+        ("edge.test:443", "leave out the port"),
+        ("[::1]:443", "leave out the port"),
+        ("edge/test", "has a character that no host name has"),
+        ("::g", "IPv6"),
+        ("", "has no host name"),
+    ],
+)
+def test_name_that_cannot_be_verified_is_refused_with_the_reason(world: World, name: str, says: str) -> None:
+    created = create(world, {"tls_verify_name": name})
+    assert (created["status"], created["field"]) == ("BIRD_ERR_VALUE", "tls_verify_name"), created
+    assert says in created["message"]
+
+
+@pytest.mark.c_only("the way to a connection is the engine's, below both faces")
+def test_reset_behind_the_handshake_is_a_lost_connection(world: World, connect: StartClient) -> None:
+    with ScriptedServer(world.server.server_context()) as server:
+        client = connect(world, **settings(world, {"ws_host": f"localhost:{server.port}"}))
+        server.accept().reset()
+        error = client.wait_for("error")
+        assert error["error"] == "BIRD_ERR_LOST", error
+        assert f"No connection to localhost:{server.port}: " in error["message"]
+        assert client.wait_for_state("unavailable")["reason"] == "BIRD_ERR_LOST"
 
 
 # The CA certificates of the machine

@@ -256,9 +256,7 @@ def context_of(certificate: Certificate, version: ssl.TLSVersion) -> ssl.SSLCont
     [(ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_3, False), (ssl.TLSVersion.TLSv1_3, True)],
     ids=["TLS 1.2", "TLS 1.3", "TLS 1.3, cut"],
 )
-def test_reconnect_resumes_the_session(
-    world: World, connect: StartClient, version: ssl.TLSVersion, cut: bool
-) -> None:
+def test_reconnect_resumes_the_session(world: World, connect: StartClient, version: ssl.TLSVersion, cut: bool) -> None:
     with ScriptedServer(context_of(world.server, version)) as edge:
         host = f"localhost:{edge.port}"
         client = connect(edge, ws_host=host, allow_insecure=0, ca_file=str(world.ca.file))

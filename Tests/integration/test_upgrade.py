@@ -250,3 +250,82 @@ def test_handshake_without_an_id_is_refused(server: ScriptedServer, connect: Sta
     client.wait_for_state("failed")
     assert len(client.all("error")) == 1
     assert server.is_left_alone_for(0.3)
+
+
+# What a server says of its refusal
+
+NGINX = "<html>\r\n<head><title>403 Forbidden</title></head>\r\n<body>\r\n<center><h1>403 Forbidden</h1></center>"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "says"),
+    [
+        (403, "Content-Length: 10\r\n", "No access.", 'HTTP status 403: "No access.".'),
+        (403, f"Content-Length: {len(NGINX)}\r\n", NGINX, 'HTTP status 403: "403 Forbidden".'),
+        (429, "Content-Length: 20\r\n", '{"message":"slower"}', 'HTTP status 429: "slower".'),
+        (404, "Content-Length: 0\r\n", "", "HTTP status 404."),
+        (502, "Transfer-Encoding: chunked\r\n", "7\r\nNo edge\r\n0\r\n\r\n", 'HTTP status 502: "No edge".'),
+        (503, "", "Later\u2028 \u202ereversed", 'HTTP status 503: "Later".'),
+    ],
+)
+@pytest.mark.parametrize("ending", ["closes", "stays"])
+def test_refusal_is_told_with_its_words(
+    server: ScriptedServer, connect: StartClient, status: int, headers: str, body: str, says: str, ending: str
+) -> None:
+    """Whether or not the server says where its answer ends, and however the answer comes."""
+    client = connect(server)
+    connection = server.accept()
+    connection.read_request()
+    head = f"HTTP/1.1 {status} X\r\n{headers}\r\n".encode()
+    connection.send_bytewise(head + body.encode()[:20])
+    connection.send(body.encode()[20:])
+    if ending == "closes":
+        connection.close()
+    error = client.wait_for("error")
+    assert (error["error"], error["http_status"]) == ("BIRD_ERR_UPGRADE", status)
+    assert error["message"] == f"No connection to {server.host}: the server answered the upgrade with {says}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 400 Bad Request\r\nContent-Length: 71\r\n\r\n"
+        b"<html><title>400 The plain HTTP request was sent to HTTPS port</title>",
+        b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n",
+        b"\x15\x03\x01\x00\x02\x02\x46",
+    ],
+    ids=["nginx", "Go", "alert"],
+)
+def test_plaintext_to_a_port_that_wants_tls(server: ScriptedServer, connect: StartClient, answer: bytes) -> None:
+    client = connect(server)
+    connection = server.accept()
+    connection.read_request()
+    connection.send(answer)
+    connection.close()
+    message = client.wait_for("error", error="BIRD_ERR_UPGRADE")["message"]
+    assert message.startswith(f"No connection to {server.host}: ")
+    assert message.endswith("The port may want TLS; allow_insecure sends plaintext.")
+
+
+@pytest.mark.parametrize("ending", ["end", "reset"])
+def test_connection_that_ends_before_the_answer_is_lost(
+    server: ScriptedServer, connect: StartClient, ending: str
+) -> None:
+    client = connect(server)
+    connection = server.accept()
+    connection.read_request()
+    if ending == "reset":
+        connection.reset()
+    else:
+        connection.close()
+    error = client.wait_for("error")
+    assert error["error"] == "BIRD_ERR_LOST"
+    what = "ended without an answer to the upgrade" if ending == "end" else "broke: Connection reset by peer"
+    assert error["message"] == f"No connection to {server.host}: the connection {what}."
+    assert client.wait_for_state("unavailable")["reason"] == "BIRD_ERR_LOST"
+
+
+def test_messages_have_ipv6_addresses_in_brackets(server: ScriptedServer, connect: StartClient) -> None:
+    with refusing_port() as port:
+        message = connect(server, ws_host=f"[::1]:{port}").wait_for("error")["message"]
+        assert message == f"No connection to [::1]:{port}: Connection refused."

@@ -35,10 +35,8 @@ package struct LogEntry: Sendable {
     /// Texts of the edge may contain what would end a line or command a terminal.
     private static func printable(_ text: String) -> String {
         var bytes: [UInt8] = []
-        for character in text.unicodeScalars {
-            let isControl = character.value < 0x20 || (0x7F...0x9F).contains(character.value)
-            let encoded = isControl ? UTF8.encode(" ") : UTF8.encode(character)
-            guard let encoded, bytes.count + encoded.count <= messageBytesMax else {
+        for character in OutsideText.line(text).unicodeScalars {
+            guard let encoded = UTF8.encode(character), bytes.count + encoded.count <= messageBytesMax else {
                 bytes += "…".utf8
                 break
             }

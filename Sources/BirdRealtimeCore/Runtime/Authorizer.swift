@@ -19,7 +19,8 @@ enum Authorizer {
     static func answer(
         _ result: Result<HTTPAnswer, Fault>, question: AuthorizationQuestion, endpoint: String, dialect: Dialect
     ) -> AuthorizationAnswer {
-        let what = question.channelName.map { "Channel authorization of \($0)" } ?? "Signin authorization"
+        let subject = question.channelName.map { "Channel authorization of \($0)" } ?? "Signin authorization"
+        let what = "\(subject) at \(endpoint)"
         switch result {
         case .failure(var fault):
             fault.status = BIRD_ERR_AUTH
@@ -41,6 +42,8 @@ enum Authorizer {
         var message = "\(what) failed (HTTP \(answer.status))"
         if (300...399).contains(answer.status) {
             message += ": redirects are not followed, Location is \(answer.location ?? "missing")"
+        } else if answer.contentEncoding == nil, let words = OutsideText.words(of: answer.body) {
+            message += ": \(words)"
         }
         return .refused(
             Fault(
@@ -62,7 +65,10 @@ enum Authorizer {
         guard !answer.isTooLarge else { return unusable("is larger than \(HTTPAnswer.bodyBytesMax) bytes") }
         guard let document = JSONDocument.parse(withoutMark(answer.body)) else {
             let compression = answer.contentEncoding.map { "has the content-encoding \($0), which was not asked for" }
-            return unusable(compression ?? "is not JSON")
+            // A page, such as that of a login, is repeated. Whatever else has a status of success may be a signature.
+            let isPage = answer.body.first { $0 > 0x20 } == UInt8(ascii: "<")
+            let words = isPage ? OutsideText.words(of: answer.body) : nil
+            return unusable(compression ?? "is not JSON" + (words.map { ": \($0)" } ?? ""))
         }
         let keys = AnswerKeys(isSignin: question.channelName == nil, dialect)
         guard let auth = document["auth"]?.string, !auth.isEmpty else {

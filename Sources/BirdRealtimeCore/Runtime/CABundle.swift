@@ -1,3 +1,5 @@
+import Glibc
+
 /// Where the certificates are of the CAs that are trusted.
 struct CABundle: Equatable, Sendable {
     /// Who chose it.
@@ -53,6 +55,24 @@ struct CABundle: Equatable, Sendable {
         case .environment: Self.fileVariable
         case .system: "tls"
         }
+    }
+
+    private static let entriesMax = 10_000
+
+    /// Only a directory is trusted, and none of its files is named as OpenSSL names them: 8 hexadecimal digits, a dot, a number.
+    var isUnhashed: Bool {
+        guard file == nil, let directory, let entries = opendir(directory) else { return false }
+        defer { closedir(entries) }
+        for _ in 0..<Self.entriesMax {
+            guard let entry = readdir(entries) else { return true }
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { $0.prefix { $0 != 0 }.map { $0 } }
+            if name.count > 9, name.prefix(8).allSatisfy(ASCII.isHexDigit), name[8] == UInt8(ascii: "."),
+                name[9...].allSatisfy(ASCII.isDigit)
+            {
+                return false
+            }
+        }
+        return false
     }
 
     var isEmpty: Bool { file == nil && directory == nil }

@@ -10,6 +10,8 @@ final class Connection: EventSource {
     /// So much of what the edge had sent before it saw the close frame is read past; it may lie in the buffers of both kernels.
     private static let discardedBytesMax = 16_777_216
     private static let discardBytesMax = 1_048_576
+    /// For the rest of an answer that refuses the upgrade.
+    private static let refusalWaitMs: Int64 = 1_000
 
     private enum Phase {
         case upgrading
@@ -36,6 +38,8 @@ final class Connection: EventSource {
     private var phase = Phase.upgrading
     private var upgrade: UpgradeResponse
     private var decoder: FrameDecoder
+    /// The answer refuses the upgrade, and the rest of it is waited for.
+    private var refusal: Fault?
     private var outbound = Outbound()
     private var carry = Carry()
     private(set) var isPaused = false
@@ -335,10 +339,11 @@ final class Connection: EventSource {
                 if count < room, !stream.mayHoldBytes { return }
             case .wouldBlock: return
             case .end:
-                end(.failed(Stream.broken("The edge ended the connection without a close frame.")))
+                let what = phase == .upgrading ? "an answer to the upgrade" : "a close frame"
+                streamEnded(Stream.broken("The connection ended without \(what)."))
                 return
             case .failed(let fault):
-                end(.failed(fault))
+                streamEnded(fault)
                 return
             }
         }
@@ -385,8 +390,10 @@ final class Connection: EventSource {
                 carry.keep(UnsafeRawBufferPointer(bytes))
                 return
             case .refused(let fault):
-                let waitMs = upgrade.retryAfter?.waitMs(wallClockMs: System.wallClockMs())
-                end(waitMs.map { .refused(fault, retryAfterMs: $0) } ?? .failed(fault))
+                guard upgrade.mayTellMore else { return endRefused(fault) }
+                refusal = fault
+                carry.keep(UnsafeRawBufferPointer(bytes))
+                awaitRestOfRefusal()
                 return
             case .accepted(let consumed):
                 rest = rest.dropFirst(consumed)
@@ -443,6 +450,29 @@ final class Connection: EventSource {
             }
             if partialSince != nil, !decoder.isInsideMessage { partialSince = nil }
         }
+    }
+
+    /// What a server says of why it refuses comes in the body, which may have no end that shows.
+    private func awaitRestOfRefusal() {
+        guard closeTimer == nil else { return }
+        let timer = ReactorTimer { [weak self] _ in self?.streamEnded(Stream.broken("")) }
+        closeTimer = timer
+        reactor.setTimer(timer, reactor.now + Self.refusalWaitMs)
+    }
+
+    private func told(_ fault: Fault) -> Fault {
+        owner.client.route.fault(ofUpgrade: fault, words: upgrade.words, wantsTLS: upgrade.wantsTLS)
+    }
+
+    /// Nothing more comes: an upgrade that has been refused, or the loss of the connection.
+    private func streamEnded(_ fault: Fault) {
+        if phase == .upgrading, let refusal { return endRefused(refusal) }
+        end(.failed(phase == .upgrading && fault.status == BIRD_ERR_LOST ? told(fault) : fault))
+    }
+
+    private func endRefused(_ fault: Fault) {
+        let waitMs = upgrade.retryAfter?.waitMs(wallClockMs: System.wallClockMs())
+        end(waitMs.map { .refused(told(fault), retryAfterMs: $0) } ?? .failed(told(fault)))
     }
 
     private func keepRest(_ bytes: UnsafeMutableRawBufferPointer, from offset: Int) {

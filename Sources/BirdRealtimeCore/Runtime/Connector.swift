@@ -105,8 +105,9 @@ final class ConnectAttempt {
         plain = PlainConnect(to: addresses, on: reactor) { [weak self] result in
             guard let self else { return }
             plain = nil
-            switch result.flatMap(sendUpgrade) {
-            case .success(let (fd, sent)): finish(.success((Stream(plain: fd), sent)))
+            switch result.map(sendUpgrade) {
+            case .success(.success(let (fd, sent))): finish(.success((Stream(plain: fd), sent)))
+            case .success(.failure(let error)): finish(.failure(route.fault(ofFirstSend: error.message)))
             case .failure(let error): finish(.failure(route.fault(error, addressesTried: addresses.count)))
             }
         }
@@ -166,12 +167,8 @@ final class ConnectAttempt {
             fd >= 0
         else {
             transfer.cleanUp()
-            finish(
-                .failure(
-                    Fault(
-                        BIRD_ERR_CONNECT, .connection, field: "connect",
-                        "The connection to \(address.host):\(address.port) broke at the first byte: \(String(cString: curl_easy_strerror(sendCode))).",
-                        curlCode: Int32(sendCode.rawValue), isRetriable: true)))
+            let words = String(cString: curl_easy_strerror(sendCode))
+            finish(.failure(route.fault(ofFirstSend: words, curlCode: Int32(sendCode.rawValue))))
             return
         }
         finish(.success((Stream(tls: transfer, fd: fd, route: route), sent)))

@@ -32,6 +32,11 @@ class CurlTransfer {
         errorText.deallocate()
     }
 
+    /// CURLAUTH_*, which are macros that Swift does not see.
+    private static let authSchemes = [(1, "Basic"), (2, "Digest"), (4, "Negotiate"), (8, "NTLM"), (64, "Bearer")].map {
+        (bit: $0.0, name: $0.1)
+    }
+
     private var isCleanedUp = false
 
     /// Frees the handle and closes its connection.
@@ -94,6 +99,13 @@ class CurlTransfer {
         return Int32(clamping: status)
     }
 
+    /// The ways of authenticating that an HTTP proxy has offered, in the names of RFC 9110 section 11.
+    var proxySchemes: [String] {
+        var offered = 0
+        _ = birdcurl_get_long(handle, CURLINFO_PROXYAUTH_AVAIL, &offered)
+        return Self.authSchemes.filter { offered & $0.bit != 0 }.map(\.name)
+    }
+
     /// Why a SOCKS proxy did not connect, a CURLproxycode.
     var proxyError: Int {
         var code = 0
@@ -117,6 +129,9 @@ class CurlTransfer {
 
     /// The proxy has connected; of a SOCKS proxy it is known when the TLS session through it is there.
     var isThroughProxy: Bool { proxyStatus == 200 || hasPassed(CURLINFO_APPCONNECT_TIME_T) }
+
+    /// The request is on its way.
+    var hasBegunRequest: Bool { hasPassed(CURLINFO_PRETRANSFER_TIME_T) }
 
     private func hasPassed(_ time: CURLINFO) -> Bool {
         var microseconds: curl_off_t = 0

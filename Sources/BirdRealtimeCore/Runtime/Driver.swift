@@ -660,9 +660,11 @@ final class Driver {
         let log = client.log
         log.write(
             .verbose, .authorization, channel: question.channelName ?? "", "asks \(endpoint.name) to authorize \(what)")
-        posts[question.id] = reactor.posts.post(
-            endpoint, Authorizer.body(question, dialect: dialect), headers: headers,
-            timeoutMs: client.options.session.authTimeoutMs
+        let timeoutMs = client.options.session.authTimeoutMs
+        let post = reactor.posts.post(
+            endpoint, Authorizer.body(question, dialect: dialect), headers: headers, timeoutMs: timeoutMs,
+            // Just before the session gives up by itself, which knows nothing of URLs and steps.
+            deadline: question.deadline + -1
         ) { [weak self] result in
             guard let self else { return }
             posts[question.id] = nil
@@ -675,6 +677,7 @@ final class Driver {
                     Authorizer.answer(result, question: question, endpoint: endpoint.name, dialect: dialect)))
             settle(reactor.now)
         }
+        if !post.isOver { posts[question.id] = post }
     }
 
     // MARK: Requests

@@ -3,9 +3,9 @@ import CCurl
 
 /// The POSTs of every client on this reactor. Reactor thread only.
 final class HTTPPosts {
-    private static let inFlightMax = 64
+    fileprivate static let inFlightMax = 64
 
-    private unowned let reactor: Reactor
+    fileprivate unowned let reactor: Reactor
     private let multis: CurlMultis
     private var waiting = Ring<HTTPPost>()
     /// Of those: cancelled. They are taken out when they are the larger part, as somebody may ask and cancel for as long as the others hang.
@@ -24,12 +24,14 @@ final class HTTPPosts {
     func disown() { multis.disown() }
     func closeInherited() { multis.closeInherited() }
 
-    /// Starts a POST, or queues it. `done` comes once, unless it is cancelled.
+    /// Starts a POST, or queues it. `done` comes once, unless it is cancelled; at the `deadline` with a fault that names the step. It may come
+    /// before this returns.
     func post(
-        _ url: HTTPEndpoint, _ body: HTTPBody, headers: HTTPHeaders, timeoutMs: Int64,
+        _ url: HTTPEndpoint, _ body: HTTPBody, headers: HTTPHeaders, timeoutMs: Int64, deadline: Instant,
         _ done: @escaping (Result<HTTPAnswer, Fault>) -> Void
     ) -> HTTPPost {
         let post = HTTPPost(url: url, body: body, headers: headers, timeoutMs: timeoutMs, posts: self, done: done)
+        post.end(at: deadline)
         waiting.append(post)
         startNext()
         return post
@@ -93,6 +95,7 @@ final class HTTPPost {
     private var lookUp: NameLookUp?
     private var resolved: [ResolvedName] = []
     private var transfer: PostTransfer?
+    private var timer: ReactorTimer?
     fileprivate var isCounted = false
 
     fileprivate init(
@@ -107,11 +110,13 @@ final class HTTPPost {
         self.done = done
     }
 
-    fileprivate var isOver: Bool { done == nil }
+    var isOver: Bool { done == nil }
 
     func cancel() {
         guard !isOver else { return }
         done = nil
+        if let timer { posts.reactor.setTimer(timer, nil) }
+        timer = nil
         lookUp?.abandon()
         lookUp = nil
         transfer?.cleanUp()
@@ -121,11 +126,30 @@ final class HTTPPost {
 
     private func finish(_ result: Result<HTTPAnswer, Fault>) {
         let done = self.done
-        self.done = nil
-        transfer?.cleanUp()
-        transfer = nil
-        posts.ended(self)
+        cancel()
         done?(result)
+    }
+
+    fileprivate func end(at deadline: Instant) {
+        let timer = ReactorTimer { [weak self] _ in self?.timeIsUp() }
+        self.timer = timer
+        posts.reactor.setTimer(timer, deadline)
+    }
+
+    private func timeIsUp() {
+        let step =
+            if let transfer {
+                "It was at this step: \(url.route.step(of: transfer))"
+            } else if lookUp != nil {
+                "It was at this step: resolve"
+            } else {
+                "It waited for its turn behind \(HTTPPosts.inFlightMax) others"
+            }
+        finish(
+            .failure(
+                Fault(
+                    BIRD_ERR_TIMEOUT, .authorization, field: "auth_timeout_ms",
+                    "no answer within \(timeoutMs) ms. \(step).", isRetriable: true)))
     }
 
     fileprivate func resolve(on reactor: Reactor) {
@@ -162,11 +186,10 @@ final class HTTPPost {
         let own = [
             "content-type: \(body.type)", "accept: application/json", "expect:", "user-agent: \(Library.userAgent)",
         ]
-        let given = headers.all.map { "\($0.name): \($0.value)" }
         let names = Set(headers.all.map { $0.name.lowercased() })
         transfer.set(
             CURLOPT_HTTPHEADER,
-            list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + given)
+            list: own.filter { !names.contains(String($0.prefix { $0 != ":" })) } + headers.lines)
         transfer.note(body.bytes.withUnsafeBytes { birdcurl_set_body(transfer.handle, $0.baseAddress, $0.count) })
         url.route.apply(to: transfer, resolved: resolved, sessions: posts.sessions(of: trust))
         transfer.onFinished = { [weak self] code in self?.ended(code) }
@@ -201,7 +224,7 @@ final class HTTPPost {
 
 private final class PostTransfer: CurlTransfer {
     /// Of what the server said and a message repeats.
-    private static let wordsCharactersMax = 512
+    private static let wordsCharactersMax = 64
 
     var onFinished: ((CURLcode) -> Void)?
     var body: [UInt8] = []
@@ -254,19 +277,9 @@ private final class PostTransfer: CurlTransfer {
         while let last = value.last, isSpace(last) { value.removeLast() }
         switch line[..<colon].lowercased() {
         case "retry-after": retryAfter = RetryAfter(value.utf8)
-        case "location": location = Self.place(value)
-        case "content-encoding": contentEncoding = String(value.prefix(Self.wordsCharactersMax))
+        case "location": location = OutsideText.place(String(value))
+        case "content-encoding": contentEncoding = OutsideText.line(String(value.prefix(Self.wordsCharactersMax)))
         default: break
         }
-    }
-
-    /// Where a redirect leads, for a message: without a user, a password, a query or a fragment, which may be secret.
-    private static func place(_ location: Substring) -> String {
-        var parts = location.prefix { $0 != "?" && $0 != "#" }
-            .split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        if parts.count > 2, parts[1].isEmpty, let at = parts[2].lastIndex(of: "@") {
-            parts[2] = parts[2][parts[2].index(after: at)...]
-        }
-        return String(parts.joined(separator: "/").prefix(wordsCharactersMax))
     }
 }

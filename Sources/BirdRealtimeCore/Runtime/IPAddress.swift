@@ -20,6 +20,20 @@ struct IPAddress: Equatable, Sendable {
         }
     }
 
+    /// Of this machine itself: 127.0.0.0/8 or ::1.
+    var isLoopback: Bool {
+        bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+    }
+
+    /// For names that mean this machine, whatever a name server would say of them (RFC 6761 section 6.3): nobody is asked.
+    static let localhost = ["127.0.0.1", "::1"]
+
+    static func isLocalhost(_ name: String) -> Bool {
+        var name = name.lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        return name == "localhost" || name.hasSuffix(".localhost")
+    }
+
     /// Whether the first bits are the same; of another family none are.
     func shares(_ bits: Int, with other: IPAddress) -> Bool {
         guard bytes.count == other.bytes.count else { return false }

@@ -79,15 +79,17 @@ extension Option {
         },
         .text(
             "tls_verify_name", .tls, accepts: "a host name or an address, without a port",
-            "The name that the edge's certificate must be for, and that is sent as SNI, where it is not the host's; the upgrade goes to the host all the same."
+            "The name that the edge's certificate must be for, and that is sent as SNI, where it is not the host's; the upgrade goes to the host all the same. Names outside ASCII in their xn-- form.",
+            detail: Authority.problem(ofName:)
         ) { options, value in
-            options.tlsVerifyName = try? Authority(value, field: "tls_verify_name")
-            return options.tlsVerifyName.map { $0.port == nil } ?? false
+            options.tlsVerifyName = Authority(name: value)
+            return options.tlsVerifyName != nil
         },
         .text(
             "proxy", .tls, unit: "URL",
             accepts: "an http://, socks5:// or socks5h:// URL with a host, or empty for no proxy",
-            "The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT]. Unset: https_proxy, all_proxy and no_proxy as they are when the client is created."
+            "The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT], user and password percent-encoded. Unset: https_proxy, all_proxy and no_proxy as they are when the client is created.",
+            detail: Proxy.problem
         ) { options, value in
             let chosen = Proxy(url: value)
             options.proxy = ProxyChoice(option: chosen)

@@ -10,7 +10,7 @@ struct Proxy: Equatable, Sendable {
         case socks5h
     }
 
-    static let isWhat = "an http://, socks5:// or socks5h:// URL with a host"
+    static let isWhat = "an http://, socks5:// or socks5h:// URL with a host and without a path"
     /// As for curl, whose environment variables these are.
     private static let standardPort: UInt16 = 1080
     /// Both have a length of one byte in SOCKS (RFC 1929).
@@ -22,17 +22,14 @@ struct Proxy: Equatable, Sendable {
     let user: String
     let password: String
 
-    /// nil: not a proxy that is supported. Without a scheme it is http.
-    init?(url text: String) {
+    /// nil: not a proxy that is supported. `standardScheme`: of a text without one; nil: it must have one.
+    init?(url text: String, standardScheme: String? = nil) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
-        var rest = text[...]
-        var scheme = "http"
-        if let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") {
-            scheme = text[..<colon].lowercased()
-            rest = text[colon...].dropFirst(3)
-        }
-        guard let kind = Kind(rawValue: scheme) else { return nil }
-        rest = rest.prefix { $0 != "/" }
+        let parts = Self.parts(text)
+        var rest = parts?.rest ?? text[...]
+        guard let kind = (parts?.scheme ?? standardScheme).flatMap(Kind.init) else { return nil }
+        if rest.hasSuffix("/") { rest.removeLast() }
+        guard !rest.contains(where: { $0 == "/" || $0 == "?" || $0 == "#" }) else { return nil }
         var credentials: Substring = ""
         if let at = rest.lastIndex(of: "@") {
             credentials = rest[..<at]
@@ -51,6 +48,22 @@ struct Proxy: Equatable, Sendable {
         self.password = password
         host = authority.host
         port = authority.port ?? Self.standardPort
+    }
+
+    /// nil: without a scheme.
+    private static func parts(_ text: String) -> (scheme: String, rest: Substring)? {
+        guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { return nil }
+        return (text[..<colon].lowercased(), text[colon...].dropFirst(3))
+    }
+
+    /// What is wrong with a URL, without anything of it, since it may hold a password.
+    static func problem(_ text: String) -> String {
+        guard let (scheme, rest) = parts(text) else { return "it has no scheme, as in http://proxy.example.com:3128" }
+        guard Kind(rawValue: scheme) != nil else { return "its scheme is not supported" }
+        let hasPath = rest.contains { $0 == "/" || $0 == "?" || $0 == "#" }
+        return hasPath
+            ? "it has a path, or a / ? or # that is not percent-encoded"
+            : "its host, port, user or password is malformed"
     }
 
     var hasCredentials: Bool { !user.isEmpty || !password.isEmpty }
@@ -72,7 +85,8 @@ struct Proxy: Equatable, Sendable {
         // The other method, GSSAPI, makes libcurl wait inside a call.
         transfer.set(CURLOPT_SOCKS5_AUTH, Int(birdcurl_auth_basic))
         guard proxy.hasCredentials else { return }
-        transfer.set(CURLOPT_PROXYUSERNAME, proxy.user)
-        transfer.set(CURLOPT_PROXYPASSWORD, proxy.password)
+        // Of both parts of this option every libcurl undoes percent-encoding once; of CURLOPT_PROXYUSERNAME only the older ones do.
+        let credentials = [proxy.user, proxy.password].map(Percent.encoded).joined(separator: ":")
+        transfer.set(CURLOPT_PROXYUSERPWD, credentials)
     }
 }

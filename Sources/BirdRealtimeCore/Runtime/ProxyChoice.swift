@@ -15,7 +15,7 @@ struct ProxyChoice: Equatable, Sendable {
         unusable = nil
     }
 
-    /// As curl has it: `https_proxy`, else `all_proxy`; lower case first; an empty variable is one that is not set.
+    /// As curl has it, which takes HOST:PORT for an HTTP proxy: `https_proxy`, else `all_proxy`; lower case first; an empty variable is one that is not set.
     init(environment: (String) -> String? = Self.variable) {
         func first(_ names: String...) -> (name: String, value: String)? {
             for name in names.flatMap({ [$0, $0.uppercased()] }) {
@@ -24,7 +24,7 @@ struct ProxyChoice: Equatable, Sendable {
             return nil
         }
         let chosen = first("https_proxy", "all_proxy")
-        proxy = chosen.flatMap { Proxy(url: $0.value) }
+        proxy = chosen.flatMap { Proxy(url: $0.value, standardScheme: "http") }
         exceptions = ProxyExceptions(first("no_proxy")?.value ?? "")
         unusable = proxy == nil ? chosen?.name : nil
     }

@@ -87,7 +87,8 @@ package final class Request: @unchecked Sendable {
         for (index, header) in headers.enumerated() {
             if let problem = checked.set(header.name, header.value) {
                 throw Fault(
-                    BIRD_ERR_ARGUMENT, .authorization, field: "headers", "Argument headers[\(index)] \(problem).")
+                    HTTPHeaders.isReserved(header.name) ? BIRD_ERR_VALUE : BIRD_ERR_ARGUMENT, .authorization,
+                    field: "headers", "Argument headers[\(index)] \(problem).")
             }
         }
         try answer(.headers(checked))

@@ -32,15 +32,24 @@ final class Route: Sendable {
         self.verified = verified
         self.authorizer = authorizer
         self.trust = trust
+        // Plaintext is for the own machine, and a name alone does not prove that.
+        guard isSecure || address.map({ IPAddress($0)?.isLoopback == true }) ?? true else {
+            throw Fault(
+                BIRD_ERR_VALUE, .argument, field: "address",
+                "Option address must be a loopback address for plaintext (allow_insecure), as 127.0.0.1 or ::1.")
+        }
         self.proxy = isSecure ? try (proxy ?? ProxyChoice()).proxy(to: host, port: port) : nil
     }
 
-    /// What cannot be had when something goes wrong.
-    private var purpose: String { authorizer.map { "answer from \($0)" } ?? "connection to \(host):\(port)" }
+    /// What failed, for messages. The fault of an authorization names the URL itself.
+    private var purpose: String { authorizer == nil ? "connection to \(place)" : "answer" }
+
+    /// host:port
+    private var place: String { "\(Self.bracketed(host)):\(port)" }
 
     /// For messages: where it leads, and through what.
     var name: String {
-        "\(Self.bracketed(host)):\(port)" + (address.map { " at \($0)" } ?? "")
+        place + (address.map { " at \($0)" } ?? "")
             + (proxy.map { " through the \($0.kind.rawValue) proxy \($0.name)" } ?? "")
     }
 
@@ -59,14 +68,23 @@ final class Route: Sendable {
         return names.filter { IPAddress($0.host) == nil }
     }
 
+    /// The names that somebody has to be asked for.
+    var unknownNames: [Name] { names.filter { !IPAddress.isLocalhost($0.host) } }
+
+    private var knownNames: [ResolvedName] {
+        names.filter { IPAddress.isLocalhost($0.host) }
+            .map { ResolvedName(host: $0.host, port: $0.port, addresses: IPAddress.localhost) }
+    }
+
     /// The answer comes at once when there is nothing to look up, else later on the reactor thread.
     func resolve(on reactor: Reactor, _ answer: @escaping (Result<[ResolvedName], Fault>) -> Void) -> NameLookUp? {
-        let names = self.names
+        let known = knownNames
+        let names = unknownNames
         if names.isEmpty {
-            answer(.success([]))
+            answer(.success(known))
             return nil
         }
-        return NameLookUp(names, on: reactor, answer)
+        return NameLookUp(names, on: reactor) { found in answer(found.map { known + $0 }) }
     }
 
     static func unresolvable(_ fault: Fault) -> Fault {
@@ -78,8 +96,10 @@ final class Route: Sendable {
 
     /// For a socket of our own: what is connected to, in the order to try.
     func addresses(resolved: [ResolvedName]) -> [SocketAddress] {
-        let texts = address.map { [$0] } ?? resolved.first?.addresses ?? [host]
-        return texts.compactMap { IPAddress($0).map { SocketAddress($0, port: port) } }
+        let texts = address.map { [$0] } ?? resolved.first { $0.host == host }?.addresses ?? [host]
+        return texts.compactMap { IPAddress($0) }.filter { isSecure || $0.isLoopback }.map {
+            SocketAddress($0, port: port)
+        }
     }
 
     // MARK: The transfer
@@ -116,6 +136,7 @@ final class Route: Sendable {
 
     /// How far a transfer has come, for one who waited in vain. A SOCKS proxy does not say when it is through.
     func step(of transfer: CurlTransfer) -> String {
+        if transfer.hasBegunRequest, authorizer != nil { return "answer" }
         if proxy != nil { return transfer.proxyStatus == 200 ? "tls" : "proxy" }
         return transfer.hasSocketConnected ? "tls" : "connect"
     }
@@ -151,6 +172,25 @@ final class Route: Sendable {
             isRetriable: true)
     }
 
+    /// A server that has connected does not accept the upgrade. `words`: what it says of that.
+    func fault(ofUpgrade fault: Fault, words: String?, wantsTLS: Bool) -> Fault {
+        var fault = fault
+        var reason = fault.message.prefix(1).lowercased() + fault.message.dropFirst()
+        if reason.hasSuffix(".") { reason.removeLast() }
+        if let words { reason += ": \(words)" }
+        let hint = wantsTLS && !isSecure ? " The port may want TLS; allow_insecure sends plaintext." : ""
+        fault.message = "No \(purpose): \(reason).\(hint)"
+        return fault
+    }
+
+    /// The connection was there and has gone before the upgrade was sent.
+    func fault(ofFirstSend words: String, curlCode: Int32 = 0) -> Fault {
+        System.withoutFDs
+            ?? Fault(
+                BIRD_ERR_LOST, .connection, field: "connection",
+                "No \(purpose): it broke before the upgrade was sent: \(words).", curlCode: curlCode, isRetriable: true)
+    }
+
     /// Why a socket of our own has no connection.
     func fault(_ error: Errno, addressesTried count: Int) -> Fault {
         if error.isWithoutFDs { return System.noFD(error) }
@@ -172,14 +212,21 @@ final class Route: Sendable {
             curlCode: Int32(code.rawValue), isRetriable: true)
     }
 
+    /// Of an HTTP proxy that does not let in whoever asks.
+    private func wish(of proxy: Proxy, _ schemes: [String]) -> String {
+        if !schemes.isEmpty, !schemes.contains("Basic") {
+            return "offers only \(schemes.joined(separator: ", ")) authentication, and this library supports only Basic"
+        }
+        return proxy.hasCredentials ? "does not accept the user or the password" : "wants a user and a password"
+    }
+
     private func deed(of proxy: Proxy, _ code: CURLcode, _ transfer: CurlTransfer) -> String? {
         switch (code, transfer.proxyStatus) {
         case (CURLE_PROXY, _): SOCKSReply.words(transfer.proxyError, hasCredentials: proxy.hasCredentials)
         // tinyproxy answers 401 to credentials that it does not accept.
         case (_, let status) where status == 407 || status == 401:
-            (proxy.hasCredentials ? "does not accept the user or the password" : "wants a user and a password")
-                + " (HTTP \(status))"
-        case (_, let status) where status != 0: "refused to connect to \(host):\(port) (HTTP \(status))"
+            wish(of: proxy, transfer.proxySchemes) + " (HTTP \(status))"
+        case (_, let status) where status != 0: "refused to connect to \(place) (HTTP \(status))"
         case (CURLE_COULDNT_CONNECT, _): "could not be reached: \(transfer.words(for: code))"
         default: nil
         }

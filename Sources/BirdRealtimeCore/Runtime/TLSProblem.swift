@@ -5,10 +5,19 @@ import CCurl
 enum TLSProblem: Equatable {
     // The server's certificate
     case untrusted
+    case untrustedRoot
     case selfSigned
     case expired
     case notYetValid
     case wrongName
+    case weakKey
+    case weakSignature
+    case wrongPurpose
+    case notACA
+    case nameConstraint
+    case chainTooLong
+    case badSignature
+    case revoked
     case otherCertificate
     // The handshake
     case tooOld
@@ -23,6 +32,7 @@ enum TLSProblem: Equatable {
     // Our own files
     case caUnusable
     case clientCertificateUnusable
+    case clientCertificateTooWeak
     case clientKeyUnusable
 
     /// CURLE_SSL_CLIENTCERT, which is younger than the oldest libcurl that is supported.
@@ -35,7 +45,7 @@ enum TLSProblem: Equatable {
             self = Self.ofCertificate(verifyResult, words)
         case CURLE_SSL_CACERT_BADFILE: self = .caUnusable
         case CURLE_SSL_CERTPROBLEM:
-            self = words.lowercased().mentions("private key") ? .clientKeyUnusable : .clientCertificateUnusable
+            self = Self.ofOwnCertificate(words)
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND, CURLE_USE_SSL_FAILED:
             self = Self.ofHandshake(words)
         case _ where code.rawValue == Self.clientCertificateDemanded: self = .certificateDemanded
@@ -52,12 +62,27 @@ enum TLSProblem: Equatable {
         switch verifyResult {
         // Good, or not judged yet: libcurl compares the names itself, before it asks for the result.
         case 0, 1: words.mentions("match") ? .wrongName : .otherCertificate
-        case 2, 19, 20, 21: .untrusted
+        case 2, 20, 21: .untrusted
+        case 19: .untrustedRoot
+        case 7: .badSignature
         case 9: .notYetValid
         case 10: .expired
         case 18: .selfSigned
+        case 22, 25: .chainTooLong
+        case 23: .revoked
+        case 24, 79: .notACA
+        case 26: .wrongPurpose
+        case 47...53: .nameConstraint
+        case 66, 67: .weakKey
+        case 68: .weakSignature
         default: .otherCertificate
         }
+    }
+
+    private static func ofOwnCertificate(_ words: String) -> TLSProblem {
+        let words = words.lowercased()
+        if words.mentions("too small") || words.mentions("too weak") { return .clientCertificateTooWeak }
+        return words.mentions("private key") ? .clientKeyUnusable : .clientCertificateUnusable
     }
 
     private static func ofHandshake(_ words: String) -> TLSProblem {
@@ -68,6 +93,8 @@ enum TLSProblem: Equatable {
         return switch reason {
         // Unsupported protocol, unknown version.
         case 258, 259: .tooOld
+        // The key of the key exchange: DH, and one of another kind.
+        case 394, 372: .weakKey
         // HTTP request, packet too long, wrong version number, bad record type.
         case 156, 198, 267, 443: .plaintext
         // Unexpected EOF.
@@ -107,7 +134,7 @@ extension TLSProblem {
     func field(_ trust: TrustSettings) -> String {
         switch self {
         case .caUnusable where trust.bundle.source == .options: trust.bundle.file == nil ? "ca_path" : "ca_file"
-        case .clientCertificateUnusable: "client_cert_file"
+        case .clientCertificateUnusable, .clientCertificateTooWeak: "client_cert_file"
         case .clientKeyUnusable: "client_key_file"
         default: "tls"
         }
@@ -118,18 +145,43 @@ extension TLSProblem {
     func text(_ trust: TrustSettings, name: String, nameOption: String) -> String {
         let hasCertificate = trust.certificateFile != nil
         return switch self {
+        case .untrusted where trust.bundle.isUnhashed:
+            "the server's certificate is not signed by a trusted CA: \(trust.bundle.directory ?? "") has no certificate under "
+                + "the name that OpenSSL looks for. Run `openssl rehash` on it."
         case .untrusted:
-            "the server's certificate is not signed by a trusted CA. " + trust.bundle.advice("for a private CA")
+            "the server's certificate is not signed by a trusted CA, or the server does not send the intermediate certificates. "
+                + trust.bundle.advice("for a private CA")
+        case .untrustedRoot:
+            "the server's certificate is signed by a CA that is not trusted. " + trust.bundle.advice("for a private CA")
         case .selfSigned:
             "the server's certificate is self-signed. " + trust.bundle.advice("to trust exactly this certificate")
         case .expired:
-            "the server's certificate, or one it is signed with, has expired. "
-                + "The server needs a new one, unless the clock of this machine is wrong."
+            "the server's certificate has expired, or one that it is signed with, which may be the CA in "
+                + "\(trust.bundle.isEmpty ? "use" : trust.bundle.place). Renew it, or check the clock of this machine."
         case .notYetValid:
             "the server's certificate, or one it is signed with, is not valid yet. Check the clock of this machine."
         case .wrongName:
             "the server's certificate is not for \(name). Set \(nameOption) to a name that it is for."
-        case .otherCertificate: "the server's certificate was not accepted. " + trust.bundle.advice("for a private CA")
+        case .weakKey:
+            "the server uses a key that is too small for the security level of this machine's OpenSSL. It needs a larger one."
+        case .weakSignature:
+            "the server's certificate, or one it is signed with, has a signature of a weak kind, such as SHA-1. "
+                + "It must be issued anew with SHA-256 or better."
+        case .wrongPurpose:
+            "the server's certificate is not for servers (extended key usage). It must be issued anew for serverAuth."
+        case .notACA:
+            "the server's certificate is signed with a certificate that is not a CA's. Check the CA: true of its issuer."
+        case .nameConstraint:
+            "a CA that the server's certificate is signed with may not sign for this name (name constraints). "
+                + "The server needs a certificate of another CA."
+        case .chainTooLong:
+            "the server's certificate is signed through more CAs than are allowed. Check its chain of certificates."
+        case .badSignature:
+            "the server's certificate is not signed by the CA that it names. Check that the server and "
+                + "\(trust.bundle.isEmpty ? "this machine" : trust.bundle.place) have the same generation of that CA."
+        case .revoked: "the server's certificate has been revoked. The server needs a new one."
+        case .otherCertificate:
+            "the server's certificate was not accepted, for the reason that OpenSSL gives. Correct the certificate."
         case .tooOld:
             "the server does not speak TLS \(trust.minimum.rawValue) or later, which \(trust.minimumDemander) demands. "
                 + "Update the server."
@@ -147,11 +199,16 @@ extension TLSProblem {
         case .certificateRefused(let alert), .otherAlert(let alert):
             "the server refused the handshake (alert \(alert))."
         case .nameUnknown: "the server has no host of the name \(name). Check \(nameOption)."
-        case .plaintext: "the server does not speak TLS on this port. Check the port."
-        case .cut: "the server ended the connection during the TLS handshake."
+        case .plaintext: "the server does not speak TLS on this port: it may be for plaintext. Check the port."
+        case .cut:
+            "the connection ended during the TLS handshake: the server, or a proxy or firewall in between, ended it. "
+                + "Check the port and what is in between."
         case .otherHandshake: "the TLS handshake failed."
         case .caUnusable: "the CA certificates of \(trust.bundle.place) cannot be used. They must be PEM."
         case .clientCertificateUnusable: "the client certificate cannot be used. client_cert_file must be PEM."
+        case .clientCertificateTooWeak:
+            "the client certificate has a key or a signature that is too weak for the security level of this machine's OpenSSL. "
+                + "client_cert_file needs a stronger one."
         case .clientKeyUnusable:
             "the key of the client certificate cannot be used. client_key_file must be PEM, have no passphrase, "
                 + "and belong to client_cert_file."

@@ -89,7 +89,9 @@ struct TrustSettings: Sendable {
         if bundle.source != .environment { try Self.look(at: bundle.directory, "ca_path", isDirectory: true) }
         try Self.look(at: certificateFile, "client_cert_file")
         try Self.look(at: keyFile, "client_key_file")
-        func file(_ path: String?) -> TrustState.File { TrustState.File(path: path, stamp: path.flatMap(FileStamp.init)) }
+        func file(_ path: String?) -> TrustState.File {
+            TrustState.File(path: path, stamp: path.flatMap(FileStamp.init))
+        }
         return TrustState(
             authorities: file(bundle.file), directory: bundle.directory, certificate: file(certificateFile),
             key: file(keyFile), minimum: minimumGiven)

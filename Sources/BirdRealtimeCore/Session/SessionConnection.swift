@@ -128,7 +128,7 @@ extension Session {
             if fault.code != edgeErrorCode {
                 turn.emit(.error(fault))
             }
-            leave(to: .failed, reason: fault.status, text, closeCode: fault.code, operations: fault, &turn)
+            leave(to: .failed, reason: fault.status, fault.message, closeCode: fault.code, operations: fault, &turn)
         case .closed(let code, let reason):
             let detail = reason.isEmpty ? "" : ": \(reason)"
             let fault = Fault(

@@ -12,6 +12,12 @@ package struct UpgradeResponse {
 
     package static let headerBytesMax = 16 * 1024
 
+    /// What the body of an answer that refuses says so far, and whether more of it may come: parse again then.
+    package private(set) var words: String?
+    package private(set) var mayTellMore = false
+    /// The server speaks TLS, or says that it wants to be spoken to so.
+    package private(set) var wantsTLS = false
+
     private let acceptValue: String
     /// Of interim answers, which say nothing about the final one.
     private var skipped = 0
@@ -31,7 +37,10 @@ package struct UpgradeResponse {
         while true {
             // Something that is not HTTP may never send an empty line.
             let begin = "HTTP/1.".utf8
-            guard zip(bytes.dropFirst(skipped), begin).allSatisfy({ $0 == $1 }) else {
+            let rest = bytes.dropFirst(skipped)
+            guard zip(rest, begin).allSatisfy({ $0 == $1 }) else {
+                // An alert or a handshake record of TLS.
+                wantsTLS = rest.prefix(2).elementsEqual([0x15, 3]) || rest.prefix(2).elementsEqual([0x16, 3])
                 return .refused(Self.fault("The server does not speak HTTP, so it is no WebSocket server"))
             }
             let limit = min(bytes.count, Self.headerBytesMax)
@@ -43,17 +52,39 @@ package struct UpgradeResponse {
                 }
                 return .incomplete
             }
+            var body = Body()
             do throws(Fault) {
-                guard try check(bytes[skipped..<(end - 4)]) else {
+                guard try check(bytes[skipped..<(end - 4)], &body) else {
                     skipped = end
                     searched = end
                     continue
                 }
                 return .accepted(consumed: end)
             } catch {
+                read(body, bytes[end...])
+                wantsTLS = error.httpStatus == 400
                 return .refused(error)
             }
         }
+    }
+
+    /// What is known of the body of an answer that refuses.
+    private struct Body {
+        /// 0: there is none that tells anything.
+        var bytesExpected = 0
+    }
+
+    private mutating func read(_ body: Body, _ bytes: Slice<UnsafeRawBufferPointer>) {
+        let bytesMax = min(body.bytesExpected, OutsideText.searchedBytesMax)
+        mayTellMore = bytes.count < bytesMax
+        if bytesMax > 0 { words = OutsideText.words(of: Self.withoutChunkSize(bytes.prefix(bytesMax))) }
+    }
+
+    /// The line before the first chunk (RFC 9112 section 7.1) is no text of the body's.
+    private static func withoutChunkSize(_ body: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
+        let digits = body.prefix { ASCII.isHexDigit($0) }
+        let rest = body[digits.endIndex...]
+        return digits.isEmpty || !rest.starts(with: [0x0D, 0x0A]) ? body : rest.dropFirst(2)
     }
 
     /// The index behind the first empty line.
@@ -70,7 +101,7 @@ package struct UpgradeResponse {
 
     /// `block`: status line and headers without the last line end. False: an interim answer (RFC 9110 section 15.2), and another one
     /// follows. 101 is the final answer to an upgrade.
-    private mutating func check(_ block: Slice<UnsafeRawBufferPointer>) throws(Fault) -> Bool {
+    private mutating func check(_ block: Slice<UnsafeRawBufferPointer>, _ body: inout Body) throws(Fault) -> Bool {
         var lines = try Self.lines(block).makeIterator()
         let status = try Self.status(lines.next() ?? "")
         var fields = Fields()
@@ -80,6 +111,7 @@ package struct UpgradeResponse {
         if (100...199).contains(status), status != 101 { return false }
         guard status == 101 else {
             retryAfter = fields.retryAfter
+            body.bytesExpected = fields.isCompressed ? 0 : fields.contentLength ?? .max
             let target = fields.location.map { " with Location \($0), which is not followed" } ?? ""
             throw Self.fault("The server answered the upgrade with HTTP status \(status)\(target)", status: status)
         }
@@ -142,11 +174,11 @@ private struct Fields {
     var accept: [String] = []
     var hasExtensions = false
     var hasSubprotocol = false
-    /// For messages: shortened, printable.
+    /// For messages.
     var location: String?
     var retryAfter: RetryAfter?
-
-    private static let locationCharactersMax = 200
+    var contentLength: Int?
+    var isCompressed = false
 
     /// field-name ":" OWS field-value OWS; RFC 9112 section 5. A folded line begins with a blank, which no name has.
     mutating func add(_ line: String) throws(Fault) {
@@ -165,8 +197,9 @@ private struct Fields {
         case "sec-websocket-extensions": hasExtensions = hasExtensions || !value.isEmpty
         case "sec-websocket-protocol": hasSubprotocol = hasSubprotocol || !value.isEmpty
         case "location":
-            let printable = value.filter { $0 > 0x20 && $0 < 0x7F }
-            location = String(decoding: printable.prefix(Self.locationCharactersMax), as: UTF8.self)
+            location = OutsideText.place(String(decoding: value.filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self))
+        case "content-length": contentLength = Int(String(decoding: value, as: UTF8.self))
+        case "content-encoding": isCompressed = !value.isEmpty && Self.lowercased(value) != "identity"
         default: break
         }
     }

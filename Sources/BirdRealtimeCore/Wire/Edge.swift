@@ -156,6 +156,25 @@ package struct Authority: Equatable, Sendable {
         port = value
     }
 
+    /// A name or an address alone; an IPv6 address with or without brackets.
+    package init?(name: String) {
+        let isBareIPv6 = name.utf8.first != UInt8(ascii: "[") && name.utf8.count { $0 == UInt8(ascii: ":") } > 1
+        guard let authority = try? Authority(isBareIPv6 ? "[\(name)]" : name, field: ""), authority.port == nil else {
+            return nil
+        }
+        self = authority
+    }
+
+    /// Why `name` is none, for a message.
+    package static func problem(ofName name: String) -> String {
+        if !name.utf8.allSatisfy({ $0 < 0x80 }) { return "write a name outside ASCII in its xn-- form" }
+        do throws(Fault) {
+            return try Authority(name, field: "it").port == nil ? "it is no host name" : "leave out the port"
+        } catch {
+            return error.message.hasSuffix(".") ? String(error.message.dropLast()) : error.message
+        }
+    }
+
     private static func isNameCharacter(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || "-._".utf8.contains(byte)
     }

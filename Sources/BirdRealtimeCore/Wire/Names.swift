@@ -107,6 +107,10 @@ enum ASCII {
         isDigit(byte) || lowercased(byte) &- UInt8(ascii: "a") < 26
     }
 
+    static func isHexDigit(_ byte: UInt8) -> Bool {
+        isDigit(byte) || lowercased(byte) &- UInt8(ascii: "a") < 6
+    }
+
     static func lowercased(_ byte: UInt8) -> UInt8 {
         byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
     }

@@ -5,8 +5,8 @@ import Testing
 
 @Suite struct ProxyTests {
     @Test(arguments: [
-        ("http://proxy:8080", Proxy.Kind.http, "proxy", 8080), ("proxy:8080", .http, "proxy", 8080),
-        ("http://proxy", .http, "proxy", 1080), ("http://proxy/ignored", .http, "proxy", 1080),
+        ("http://proxy:8080", Proxy.Kind.http, "proxy", 8080), ("http://proxy", .http, "proxy", 1080),
+        ("http://proxy/", .http, "proxy", 1080),
         ("socks5://[::1]:1081", .socks5, "::1", 1081), ("SOCKS5H://proxy", .socks5h, "proxy", 1080),
     ])
     func readsURLs(_ url: String, _ kind: Proxy.Kind, _ host: String, _ port: UInt16) throws {
@@ -33,9 +33,21 @@ import Testing
         "", "gopher://proxy", "https://proxy", "socks4://proxy", "http://", "http://pro xy", "http://proxy:0",
         "http://user:a%0D%0Ab@proxy", "http://user:%FF@proxy",
         "socks5://" + String(repeating: "u", count: 256) + "@proxy",
+        "proxy:8080", "user:secret@proxy:8080", "http://proxy/path", "http://proxy?x", "http://proxy#x",
+        "http://user:a/b@proxy",
+        "http://proxy//",
     ])
     func refusesWhatItCannotUse(_ url: String) {
         #expect(Proxy(url: url) == nil)
+        #expect(!Proxy.problem(url).contains("secret"))
+    }
+
+    @Test(arguments: [
+        ("proxy:8080", "no scheme"), ("http://proxy/path", "has a path"), ("https://proxy", "scheme is not supported"),
+        ("http://proxy:0", "malformed"),
+    ])
+    func saysWhatIsWrong(_ url: String, _ words: String) {
+        #expect(Proxy.problem(url).contains(words))
     }
 }
 

@@ -6,8 +6,13 @@ import Testing
 @Suite struct TLSProblemTests {
     @Test(
         arguments: [
-            (2, .untrusted), (19, .untrusted), (20, .untrusted), (21, .untrusted), (9, .notYetValid), (10, .expired),
-            (18, .selfSigned), (23, .otherCertificate),
+            (2, .untrusted), (19, .untrustedRoot), (20, .untrusted), (21, .untrusted), (9, .notYetValid),
+            (10, .expired),
+            (18, .selfSigned), (7, .badSignature), (22, .chainTooLong), (25, .chainTooLong), (23, .revoked),
+            (24, .notACA),
+            (79, .notACA), (26, .wrongPurpose), (47, .nameConstraint), (48, .nameConstraint), (66, .weakKey),
+            (67, .weakKey),
+            (68, .weakSignature), (27, .otherCertificate),
         ] as [(Int, TLSProblem)])
     func verificationResults(_ result: Int, _ problem: TLSProblem) {
         #expect(
@@ -44,7 +49,7 @@ import Testing
             ("error:0A000126:SSL routines::unexpected eof while reading", .cut),
             ("OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to edge:443 ", .cut),
             ("OpenSSL SSL_connect: Connection reset by peer in connection to edge:443 ", .cut),
-            ("error:0A00018A:SSL routines::dh key too small", .otherHandshake),
+            ("error:0A00018A:SSL routines::dh key too small", .weakKey),
             ("gnutls_handshake() failed: Handshake failed", .otherHandshake),
         ] as [(String, TLSProblem)])
     func handshakes(_ words: String, _ problem: TLSProblem) {
@@ -58,6 +63,20 @@ import Testing
         #expect(TLSProblem(CURLE_COULDNT_CONNECT, words: "Connection refused", verifyResult: 0) == nil)
     }
 
+    /// What failed, and what to do, in two sentences; nobody but the server's own side is blamed for what may be in between.
+    @Test(
+        arguments: [
+            .untrusted, .untrustedRoot, .selfSigned, .expired, .notYetValid, .wrongName, .weakKey, .weakSignature,
+            .wrongPurpose,
+            .notACA, .nameConstraint, .chainTooLong, .badSignature, .revoked, .otherCertificate, .tooOld, .plaintext,
+            .cut,
+        ] as [TLSProblem])
+    func sentences(_ problem: TLSProblem) {
+        let text = problem.text(TrustSettings(), name: "edge.test", nameOption: "tls_verify_name")
+        #expect(text.hasSuffix(".") && !text.contains("edge ended") && text.utf8.count < 300, "\(text)")
+        #expect(text.split(separator: ". ").count == 2, "\(text)")
+    }
+
     @Test func ownFilesHaveTheirOption() throws {
         let trust = TrustSettings()
         let key = try #require(
@@ -66,6 +85,13 @@ import Testing
         let certificate = try #require(
             TLSProblem(CURLE_SSL_CERTPROBLEM, words: "could not load PEM client certificate", verifyResult: 0))
         #expect(certificate.field(trust) == "client_cert_file")
+        let weak = try #require(
+            TLSProblem(
+                CURLE_SSL_CERTPROBLEM,
+                words:
+                    "could not load PEM client certificate, OpenSSL error error:0A00018F:SSL routines::ee key too small",
+                verifyResult: 0))
+        #expect(weak == .clientCertificateTooWeak && weak.field(trust) == "client_cert_file")
         var own = trust
         own.bundle = CABundle(directory: "/a", source: .options)
         #expect(TLSProblem.caUnusable.field(own) == "ca_path")

@@ -203,6 +203,43 @@ import Testing
         #expect(fault?.httpStatus == 302 && fault?.message.contains("https://other.example/x") == true)
     }
 
+    @Test func locationHasNoSecrets() {
+        let fault = fault(
+            parse(lines: ["HTTP/1.1 302 Found", "Location: https://user:pass@h.example/p?token=secret#more"]))
+        #expect(fault?.message.contains("https://h.example/p,") == true, "\(fault?.message ?? "")")
+        for secret in ["user", "pass", "token", "secret", "more"] {
+            #expect(fault?.message.contains(secret) == false)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("Content-Length: 9\r\n\r\nNo access", "\"No access\"", false),
+            ("Content-Length: 9\r\n\r\nNo acc", "\"No acc\"", true),
+            ("Content-Length: 2\r\n\r\nNo access", "\"No\"", false),
+            ("Content-Length: 0\r\n\r\n", nil, false), ("X: y\r\n\r\n", nil, true),
+            ("X: y\r\n\r\n<html><title>Sign in</title>", "\"Sign in\"", true),
+            ("Transfer-Encoding: chunked\r\n\r\n1a\r\n<html><title>Sign in</title>", "\"Sign in\"", true),
+            ("Content-Encoding: gzip\r\n\r\nabc", nil, false),
+            ("X: y\r\n\r\n" + String(repeating: " ", count: 4_096), nil, false),
+        ] as [(String, String?, Bool)])
+    func wordsOfARefusal(_ rest: String, _ words: String?, _ mayTellMore: Bool) {
+        var response = UpgradeResponse(key: "dGhlIHNhbXBsZSBub25jZQ==")
+        let bytes = Array("HTTP/1.1 403 Forbidden\r\n\(rest)".utf8)
+        #expect(fault(bytes.withUnsafeBytes { response.parse($0) })?.httpStatus == 403)
+        #expect(response.words == words && response.mayTellMore == mayTellMore && !response.wantsTLS)
+    }
+
+    @Test(arguments: [
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", true), ("HTTP/1.1 403 No\r\n\r\n", false), ("\u{15}\u{3}\u{3}", true),
+        ("\u{16}\u{3}\u{1}", true), ("\u{15}", false), ("SSH", false),
+    ])
+    func serverThatWantsTLS(_ answer: String, _ wantsTLS: Bool) {
+        var response = UpgradeResponse(key: "dGhlIHNhbXBsZSBub25jZQ==")
+        _ = Array(answer.utf8).withUnsafeBytes { response.parse($0) }
+        #expect(response.wantsTLS == wantsTLS)
+    }
+
     @Test func bodyOfARefusalDoesNotMatter() {
         let bytes = Array("HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\n<html>\u{0}\n\n".utf8)
         #expect(fault(parse(bytes))?.httpStatus == 403)

@@ -1,7 +1,7 @@
 /*
  * LD_PRELOAD: every look-up of a name is answered by a test, when it likes.
  *
- * getaddrinfo connects to the Unix socket BIRD_TEST_NAMES, sends "TID NAME\n" and waits for a line: addresses, separated
+ * getaddrinfo connects to the Unix socket BIRD_TEST_NAMES, sends "TID NAME FAMILY\n" (0: any) and waits for a line: addresses, separated
  * by blanks, or an EAI_* number. Without an answer it hangs, until the test ends the connection. Literal addresses go to the C library.
  */
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 typedef int (*lookup_function)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
 /* The answer's length, 0 if there is none. */
-static size_t ask(const char *name, char *answer, size_t room) {
+static size_t ask(const char *name, int family, char *answer, size_t room) {
     const char *path = getenv("BIRD_TEST_NAMES");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = 0;
@@ -25,7 +25,8 @@ static size_t ask(const char *name, char *answer, size_t room) {
         return 0;
     }
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && dprintf(fd, "%d %s\n", gettid(), name) > 0) {
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        dprintf(fd, "%d %s %d\n", gettid(), name, family) > 0) {
         ssize_t count;
         while (length < room - 1 && (count = read(fd, answer + length, room - 1 - length)) > 0) {
             length += (size_t)count;
@@ -45,7 +46,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
         return name == NULL ? original(name, service, hints, list) : 0;
     }
     char answer[1024];
-    if (ask(name, answer, sizeof answer) == 0) {
+    if (ask(name, literal.ai_family, answer, sizeof answer) == 0) {
         return EAI_FAIL;
     }
     const int code = (int)strtol(answer, NULL, 10);

@@ -402,7 +402,8 @@ static bird_status execute(const char *command, char *first, char *rest, bird_er
     } else if (strcmp(command, "entrust") == 0) {
         return bird_request_authorize(request_numbered(first), second, NULL, rest, error);
     } else if (strcmp(command, "headers") == 0) {
-        return bird_request_headers(request_numbered(first), &(bird_header){second, rest}, 1, error);
+        return bird_request_headers(request_numbered(first), &(bird_header){second, rest != NULL ? rest : ""}, 1,
+                                    error);
     } else if (strcmp(command, "refuse") == 0) {
         return bird_request_fail(request_numbered(first), atoi(second), rest, error);
     }

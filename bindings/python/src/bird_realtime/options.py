@@ -53,10 +53,10 @@ class Options(TypedDict, total=False):
     configuration demands it (MinProtocol)."""
     tls_verify_name: Text
     """The name that the edge's certificate must be for, and that is sent as SNI, where it is not the host's; the
-    upgrade goes to the host all the same."""
+    upgrade goes to the host all the same. Names outside ASCII in their xn-- form."""
     proxy: Text
-    """The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT]. Unset: https_proxy, all_proxy
-    and no_proxy as they are when the client is created."""
+    """The way out where there is no direct one; URL with [USER:PASSWORD@]HOST[:PORT], user and password percent-
+    encoded. Unset: https_proxy, all_proxy and no_proxy as they are when the client is created."""
     connect_timeout_ms: Number
     """A host that swallows packets: an attempt ends this long after its start unless the handshake has come. (ms,
     default 15000)"""
