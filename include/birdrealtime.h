@@ -49,7 +49,8 @@
  *   All other calls do there what they do anywhere.
  *   Blocking in a callback holds up: THREAD, the client and one thread of the pool; QUEUE, the dispatch; LOOP, every client of the reactor
  *   or loop, their pings, and who destroys one of them.
- *   Threads of the library block all signals. None runs before the first bird_client_connect(), none after the last client but one that
+ *   Threads of the library block all signals but those of faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP). While your code runs on one,
+ *   the thread has the signal mask of the thread whose bird_client_connect() started it; afterwards it blocks again. None runs before the first bird_client_connect(), none after the last client but one that
  *   destroyed it in a handler and returns from there, a "bird-resolver" that a silent name server holds up, and a "bird-log" that a disk
  *   holds up. "bird-log" writes what log_console and log_file want.
  */

@@ -221,7 +221,7 @@ LOAD_CASE(constructors_undo_their_steps) {
     static const struct {
         const char *function;
         int error;
-    } faults[] = {{"eventfd", EMFILE},       {"epoll_create1", EMFILE},  {"epoll_ctl", ENOMEM},
+    } faults[] = {{"eventfd", EMFILE},        {"epoll_create1", EMFILE},  {"epoll_ctl", ENOMEM},
                   {"timerfd_create", ENFILE}, {"pthread_create", EAGAIN}, {"open", EMFILE},
                   {"socket", EMFILE}};
     *(void **)&arm = dlsym(RTLD_DEFAULT, "faults_arm");

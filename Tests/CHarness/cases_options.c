@@ -388,3 +388,23 @@ EDGE_CASE(options_queue_outlives_clients) {
     CHECK_STATUS(bird_options_set_queue(options, queue), BIRD_ERR_HANDLE);
     bird_options_destroy(options);
 }
+
+/* An error names the thing itself: many programs have no header. */
+CASE(options_suggest_the_key_that_was_meant) {
+    static const char *const wrong[][2] = {{"ws-host", "Did you mean \"ws_host\"?"},
+                                           {"pong_timeout", "Did you mean \"pong_timeout_ms\"?"},
+                                           {"appkey", "Did you mean \"app_key\"?"},
+                                           {"nothing_of_the_kind", ""}};
+    bird_options *options = NULL;
+    CHECK_STATUS(bird_options_create(&options), BIRD_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        bird_error *error = NULL;
+        char wanted[128];
+        CHECK_STATUS(bird_options_set(options, wrong[i][0], "1", &error), BIRD_ERR_OPTION);
+        snprintf(wanted, sizeof wanted, "There is no option \"%s\".%s%s", wrong[i][0], *wrong[i][1] != '\0' ? " " : "",
+                 wrong[i][1]);
+        CHECK_TEXT(bird_error_message(error), wanted);
+        bird_error_free(error);
+    }
+    bird_options_destroy(options);
+}

@@ -103,8 +103,8 @@ MODE_CASE(handlers_are_stopped_by_signals) {
     world w = world_open(mode);
     world_connect(&w);
     uint64_t binding;
-    CHECK_STATUS(
-        bird_channel_bind(w.control, "tick", stop_in_handler, NULL, stop_in_destructor, &binding, NULL), BIRD_OK);
+    CHECK_STATUS(bird_channel_bind(w.control, "tick", stop_in_handler, NULL, stop_in_destructor, &binding, NULL),
+                 BIRD_OK);
     for (int stops = 1; stops <= STOPS; stops++) {
         world_emit_event(&w, "private-control", "tick", "1");
         if (stops % 5 != 0) { /* alone, and several in one batch */

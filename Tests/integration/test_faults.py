@@ -97,14 +97,12 @@ def test_names_and_threads(command_edge: CommandEdge) -> None:
 @pytest.mark.parametrize("mode", ["thread", "queue", "loop", "host"])
 def test_constructors_undo_their_steps(mode: str, command_edge: CommandEdge, tmp_path: Path) -> None:
     """Each call to the system of a queue's, a loop's, a client's and a connection's making fails once."""
-    done = subprocess.run(
-        [
-            *["env", f"LD_PRELOAD={PROGRAMS / 'faults.so'}", HARNESS, "constructors_undo_their_steps"],
-            *[command_edge.host, mode, f"log_file={tmp_path / 'log'}"],
-        ],
-        capture_output=True,
-        text=True,
-        timeout=3 * DEADLINE_S,
-        check=False,
-    )
+    command: list[str | Path] = [
+        "env",
+        f"LD_PRELOAD={PROGRAMS / 'faults.so'}",
+        HARNESS,
+        "constructors_undo_their_steps",
+    ]
+    command += [command_edge.host, mode, f"log_file={tmp_path / 'log'}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3 * DEADLINE_S, check=False)
     assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"

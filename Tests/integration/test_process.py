@@ -32,7 +32,6 @@ OVER_TLS = [
     "connect_without_files",
     "host_closes_every_fd",
     "host_reuses_every_fd",
-    "standard_streams_stay_closed",
     "memory_may_be_scarce",
 ]
 
@@ -59,6 +58,12 @@ def run(*arguments: str) -> None:
 def test_case_over_tls(name: str, mode: str, secure_edge: list[str]) -> None:
     host, *options = secure_edge
     run(name, host, mode, *options)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_standard_streams_stay_closed_over_tls(mode: str, secure_edge: list[str]) -> None:
+    host, *options = secure_edge
+    run("standard_streams_stay_closed", host, mode, *options, f"auth_endpoint=https://{host}/")
 
 
 @pytest.mark.parametrize("mode", MODES)

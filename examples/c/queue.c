@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CLIENTS = 100 };
+enum { CLIENTS = 100, BATCHES_MAX = 16 };
 
 static bird_client *clients[CLIENTS];
 static bird_channel *channels[CLIENTS];
@@ -55,13 +55,14 @@ static void take(const bird_record *record) {
     }
 }
 
-/* A batch holds records of one client. What they point to lives until it is released. */
+/* A batch holds records of one client. What they point to lives until it is released. After a number of batches it is the input's turn: a
+   flood may fill the queue as fast as it is drained, and the fd stays readable. */
 static void drain(bird_queue *queue) {
     bird_error *error = NULL;
     bird_batch *batch;
     const bird_record *record;
     size_t count, stride;
-    for (;;) {
+    for (int batches = 0; batches < BATCHES_MAX; batches++) {
         check(bird_queue_drain(queue, &batch, &record, &count, &stride), &error);
         if (count == 0) {
             return;

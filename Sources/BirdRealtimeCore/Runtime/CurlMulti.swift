@@ -243,7 +243,8 @@ final class CurlMulti {
     private func act(_ call: (inout Int32) -> CURLMcode) {
         guard !isClosed else { return }
         var running: Int32 = 0
-        _ = call(&running)
+        // The TLS library reads the program's CA file meanwhile.
+        _ = System.holdingStandardFDs { call(&running) }
         var left: Int32 = 0
         while !isClosed, let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,

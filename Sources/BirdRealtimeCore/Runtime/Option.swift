@@ -134,11 +134,40 @@ extension Option {
 // MARK: - Setting
 
 extension Option {
+    /// The option whose key begins like this one, or is not far from it; "" if there is none.
+    private static func suggestion(for key: String) -> String {
+        let wanted = Array(key.prefix(64).utf8)
+        var nearest: (key: String, distance: Int)?
+        for option in table {
+            let known = option.key.withUTF8Buffer { Array($0) }
+            let distance = distance(wanted, known)
+            if distance <= max(2, known.count / 4), distance < nearest?.distance ?? .max {
+                nearest = (String(decoding: known, as: UTF8.self), distance)
+            }
+        }
+        return nearest.map { " Did you mean \"\($0.key)\"?" } ?? ""
+    }
+
+    /// Bytes to insert, remove or replace (Levenshtein).
+    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        var row = Array(0...right.count)
+        for (i, one) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, other) in right.enumerated() {
+                let changed = diagonal + (one == other ? 0 : 1)
+                diagonal = row[j + 1]
+                row[j + 1] = min(changed, row[j] + 1, row[j + 1] + 1)
+            }
+        }
+        return row[right.count]
+    }
+
     static func named(_ key: String) throws(Fault) -> Option {
         guard let row = table.first(where: { $0.key.withUTF8Buffer { $0.elementsEqual(key.utf8) } }) else {
             throw Fault(
                 BIRD_ERR_OPTION, .argument, field: String(key.prefix(64)),
-                "There is no option \"\(key.prefix(64))\"; birdrealtime.h lists the option keys.")
+                "There is no option \"\(key.prefix(64))\".\(suggestion(for: key))")
         }
         return row
     }

@@ -90,20 +90,25 @@ class BirdRealtime(GloballyBindable):
         )
         requests = Requests(self._native, hooks, errors.report, str(values.get("dialect", "bird")))
         self._router = Router(self.connection, requests, errors, self._native.failure)
-        for event in TOLD_EVENTS:
-            self._own_name(event)
-        self._delivery = Delivery(self._native, self._router, thread)
+        try:
+            for event in TOLD_EVENTS:
+                self._own_name(event)
+            self._delivery = Delivery(self._native, self._router, thread)
+        except BaseException:
+            # Nobody delivers: the native client has nobody else to end it.
+            self._native.destroy()
+            raise
         self._finalizer = weakref.finalize(self, _collected, self._delivery, app_key)
         # The exit hook of the delivery ends clients that are still there; they are not reported as forgotten.
         self._finalizer.atexit = False
-        #: events sent to the member signed in
-        self.member = self._router.member = self._member_channel()
-        if auto_connect:
-            try:
+        try:
+            #: events sent to the member signed in
+            self.member = self._router.member = self._member_channel()
+            if auto_connect:
                 self.connect()
-            except BaseException:
-                self.close()
-                raise
+        except BaseException:
+            self.close()
+            raise
 
     # --------------------------------------------------------------------------------------------- connection ----
 

@@ -74,11 +74,12 @@ class Delivery:
         self._is_paused = False
         self._is_ending = False
         self._thread: threading.Thread | None = None
-        _living.add(self)
         _register_exit_hook()
         if has_thread:
             self._thread = threading.Thread(target=self._run, name="bird-realtime", daemon=True)
             self._thread.start()
+        # A thread that cannot be started leaves nothing to be ended at exit.
+        _living.add(self)
 
     # ------------------------------------------------------------------------------------------------ waiting ----
 

@@ -165,10 +165,10 @@ class FakeLibrary:
                 lambda: self._batches or self._is_woken, None if timeout_ms < 0 else timeout_ms / 1000
             )
             self.waiting_thread = None
-            if self._batches:
-                return _abi.BIRD_OK
-            self._is_woken = False
-            return _abi.BIRD_ERR_TIMEOUT
+            if self._is_woken:
+                self._is_woken = False
+                return _abi.BIRD_ERR_WOKEN
+            return _abi.BIRD_OK if self._batches else _abi.BIRD_ERR_TIMEOUT
 
     def bird_queue_wake(self, queue: Any) -> int:
         with self._changed:
