@@ -12,6 +12,20 @@ struct FewOrMany<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var keys: [Key] { few.map { $0.key } + many.keys }
     var values: [Value] { few.map { $0.value } + many.values }
 
+    /// The key of the only entry whose value is such; nil if there is none, or more than one.
+    func onlyKey(where isSuch: (Value) -> Bool) -> Key? {
+        var only: Key?
+        for entry in few where isSuch(entry.value) {
+            guard only == nil else { return nil }
+            only = entry.key
+        }
+        for entry in many where isSuch(entry.value) {
+            guard only == nil else { return nil }
+            only = entry.key
+        }
+        return only
+    }
+
     subscript(key: Key) -> Value? {
         get { many.isEmpty ? few.first { $0.key == key }?.value : many[key] }
         set {

@@ -30,13 +30,9 @@ struct Admission: Sendable {
     var failures = 0
     /// A transient failure is reported once until somebody asks anew.
     var isFailureReported = false
-    /// Frames of this connection that the edge has not answered, written or not.
-    var unansweredFrames = 0
+    var asked = Asked()
     /// The edge's error that is taken for the answer unless a success comes first (Bird protocol 16).
     @Rare var cause: Fault?
-    /// A confirmation came that an earlier, abandoned frame accounts for. If no other follows, nobody knows whose it was: the edge
-    /// is told to forget the channel before it is asked again.
-    var hasDoubtfulSuccess = false
     /// Operations that end with this admission.
     var operations: [UInt64] = []
 
@@ -51,9 +47,8 @@ struct Admission: Sendable {
         phase = .idle
         ticket += 1
         due = nil
-        unansweredFrames = 0
+        asked = Asked()
         cause = nil
-        hasDoubtfulSuccess = false
         renew()
     }
 }

@@ -7,8 +7,14 @@ struct ChannelTable: Sendable {
     private var freeSlots: [Int] = []
     private var byName = FewOrMany<ExactText, Int>()
     private var byReference = FewOrMany<ChannelReference, Int>()
+    /// Slots that nobody wants, in the order in which they were left.
+    private(set) var owed: [Int] = []
 
-    var count: Int { byReference.count }
+    /// Beyond this number the edge's answer for the channel that was left first is forgotten.
+    static let owedMax = 1024
+
+    /// Owed ones included.
+    var count: Int { byName.count }
     /// Every slot, free ones included.
     var allSlots: Range<Int> { slots.indices }
 
@@ -30,7 +36,20 @@ struct ChannelTable: Sendable {
         byReference[reference]
     }
 
-    mutating func insert(_ channel: Subscription) -> Int {
+    /// The slot of this name, held by `reference` from now on unless somebody holds it already.
+    mutating func hold(_ name: String, _ kind: ChannelKind, _ reference: ChannelReference) -> Int {
+        guard let slot = slot(named: name) else {
+            return insert(Subscription(name: name, kind: kind, reference: reference))
+        }
+        if !slots[slot].isWanted {
+            owed.removeAll { $0 == slot }
+            slots[slot].reference = reference
+            byReference[reference] = slot
+        }
+        return slot
+    }
+
+    private mutating func insert(_ channel: Subscription) -> Int {
         let slot: Int
         if let free = freeSlots.popLast() {
             slot = free
@@ -46,10 +65,23 @@ struct ChannelTable: Sendable {
         return slot
     }
 
+    /// Nobody wants the channel any more; what the edge was asked stays.
+    mutating func owe(_ slot: Int, _ asked: Asked) {
+        let channel = slots[slot]
+        byReference[channel.reference] = nil
+        slots[slot] = Subscription(name: channel.name, kind: channel.kind, reference: .none)
+        slots[slot].admission.asked = asked
+        owed.append(slot)
+    }
+
     mutating func remove(_ slot: Int) {
         let channel = self[slot]
         byName[ExactText(channel.name)] = nil
-        byReference[channel.reference] = nil
+        if channel.isWanted {
+            byReference[channel.reference] = nil
+        } else {
+            owed.removeAll { $0 == slot }
+        }
         isInUse[slot] = false
         freeSlots.append(slot)
     }

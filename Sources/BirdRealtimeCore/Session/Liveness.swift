@@ -2,6 +2,8 @@
 struct PingNumber: Comparable, Sendable {
     fileprivate var number: UInt64
 
+    static let none = PingNumber(number: 0)
+
     static func < (left: PingNumber, right: PingNumber) -> Bool { left.number < right.number }
 }
 
@@ -31,8 +33,8 @@ struct Liveness: Sendable {
     /// Pings in a row without an answer.
     private(set) var misses = 0
     /// The last ping of this connection, and the last one that is answered.
-    private var pinged = PingNumber(number: 0)
-    private var ponged = PingNumber(number: 0)
+    private(set) var pinged = PingNumber.none
+    private(set) var ponged = PingNumber.none
     private var doubt: Doubt?
     /// The last value that any handshake supplied; it outlives the connection.
     private var serverTimeoutMs: Int64?
@@ -109,8 +111,8 @@ struct Liveness: Sendable {
         isWatching = true
         isPongAwaited = false
         doubt = nil
-        pinged = PingNumber(number: 0)
-        ponged = PingNumber(number: 0)
+        pinged = .none
+        ponged = .none
         due = now + activityTimeoutMs
     }
 

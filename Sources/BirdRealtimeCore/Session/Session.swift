@@ -48,11 +48,12 @@ package struct Session: ~Copyable, Sendable {
     var questions: UInt64 = 0
     var deadlines = DeadlineHeap()
     var lastTicket: UInt64 = 0
-    /// Whose question is not written yet, in the order of the frames.
-    var unwritten: [(applicant: Applicant, ticket: UInt64)] = []
-    /// Who has asked the edge and may still be answered.
-    var unanswered = FewOrMany<Applicant, Void>()
-    var departures = Departures()
+    /// Whose question is not written yet, in the order of the frames (`Asked.order`).
+    var unwritten: [(applicant: Applicant, order: UInt64)] = []
+    var lastWritten: UInt64 = 0
+    /// Whose question was written and is not answered. Before the given time an error may be the answer.
+    var unanswered = FewOrMany<Applicant, Instant>()
+    var fence = AnswerFence()
     /// Of the channels whose key is known, by slot.
     var encryptions: [Int: ChannelEncryption] = [:]
     var heldTotal = HeldTotal()

@@ -3,8 +3,6 @@ import CBirdRealtimeABI
 /// The way of every wish: authorizer, edge, and again after a while what failed for a while (Bird protocol 8.1, 9, 11 and 16).
 extension Session {
     private static var silentRetriesMax: Int { 3 }
-    /// How long a success may still overtake an error that looks like the answer.
-    private static var blameDelayMs: Int64 { 2_000 }
     private static var operationsMax: Int { 1024 }
 
     subscript(applicant: Applicant) -> Admission {
@@ -62,10 +60,10 @@ extension Session {
     /// Starts over on the present connection; there is one.
     mutating func begin(_ applicant: Applicant, _ turn: inout Turn) {
         self[applicant].cause = nil
-        forgetDoubtfulSuccess(applicant, &turn)
+        self[applicant].asked.next = nil
         switch requirement(of: applicant) {
         case .nothing:
-            askEdge(applicant, auth: nil, memberData: nil, nil, &turn)
+            askEdge(applicant, Credentials(), &turn)
         case .authorization:
             enter(.queued, applicant, due: patienceEnd(of: applicant), &turn)
             if applicant != .signin {
@@ -112,7 +110,8 @@ extension Session {
             } else if case .key(let slot) = applicant {
                 keyCame(slot, sharedSecret, &turn)
             } else {
-                askEdge(applicant, auth: auth, memberData: memberData, sharedSecret, &turn)
+                askEdge(
+                    applicant, Credentials(auth: auth, memberData: memberData, sharedSecret: sharedSecret), &turn)
             }
         case .refused(let fault, let retryAfterMs):
             if fault.isRetriable {
@@ -123,31 +122,32 @@ extension Session {
         }
     }
 
-    private mutating func askEdge(
-        _ applicant: Applicant, auth: String?, memberData: String?, _ sharedSecret: ChannelKey?, _ turn: inout Turn
-    ) {
-        self[applicant].unansweredFrames += 1
+    private mutating func askEdge(_ applicant: Applicant, _ credentials: Credentials, _ turn: inout Turn) {
+        if case .channel(let slot) = applicant, self[applicant].asked.isInherited, self[applicant].asked.frames > 0 {
+            inherit(slot, credentials, &turn)
+        } else {
+            ask(applicant, credentials, &turn)
+        }
+    }
+
+    /// Sends the frame.
+    mutating func ask(_ applicant: Applicant, _ credentials: Credentials, _ turn: inout Turn) {
+        let order = fence.nextFrame(after: liveness.pinged)
+        self[applicant].asked.add(order: order, after: liveness.pinged, credentials)
         enter(.pending, applicant, &turn)
-        unwritten.append((applicant, self[applicant].ticket))
+        unwritten.append((applicant, order))
         switch applicant {
         case .signin:
             send(
-                OutboundMessage.signin(auth: auth ?? "", memberData: memberData ?? "", dialect: dialect), as: .awaited,
-                &turn)
+                OutboundMessage.signin(
+                    auth: credentials.auth ?? "", memberData: credentials.memberData ?? "", dialect: dialect),
+                as: .awaited, &turn)
         case .channel(let slot):
-            if departures.settle(channels[slot].name) {
-                send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), as: .leave, &turn)
-            }
-            if channels[slot].kind == .presence {
-                channels[slot].grantedMemberID = memberData.flatMap { Payload.memberID(inMemberData: $0, dialect) }
-            }
-            if channels[slot].kind == .encrypted {
-                encryptions[slot] = ChannelEncryption(key: sharedSecret)
-            }
+            grant(slot, credentials)
             send(
                 OutboundMessage.subscribe(
-                    channel: channels[slot].name, auth: auth, memberData: memberData, dialect: dialect), as: .awaited,
-                &turn)
+                    channel: channels[slot].name, auth: credentials.auth, memberData: credentials.memberData,
+                    dialect: dialect), as: .awaited, &turn)
         case .key:
             break
         }
@@ -155,21 +155,23 @@ extension Session {
 
     /// The edge's time begins when it can read the question, which is not before it is written.
     mutating func written(_ count: Int, _ now: Instant) {
-        for (applicant, ticket) in unwritten.prefix(count) where isCurrent(applicant, ticket) {
-            unanswered[applicant] = ()
-            setDeadline(of: applicant, now + configuration.answerTimeoutMs)
+        for (applicant, order) in unwritten.prefix(count) {
+            lastWritten = order
+            guard isUsed(applicant) else { continue }
+            let asked = self[applicant].asked
+            guard asked.frames > 0, order >= asked.firstOrder, order <= asked.order else { continue }
+            // Edges that are late may be later still.
+            unanswered[applicant] = now + 2 * configuration.answerTimeoutMs
+            if order == asked.order, self[applicant].due == nil, self[applicant].phase == .pending {
+                setDeadline(of: applicant, now + configuration.answerTimeoutMs)
+            }
         }
         unwritten.removeFirst(min(count, unwritten.count))
         if unwritten.isEmpty { unwritten = [] }
     }
 
-    /// Leaving makes sure that the next confirmation, and its roster, is for the next frame, and that the edge keeps nothing
-    /// that the program is not told of.
-    private mutating func forgetDoubtfulSuccess(_ applicant: Applicant, _ turn: inout Turn) {
-        guard case .channel(let slot) = applicant, channels[slot].admission.hasDoubtfulSuccess else { return }
-        channels[slot].admission.hasDoubtfulSuccess = false
-        send(OutboundMessage.unsubscribe(channel: channels[slot].name, dialect: dialect), &turn)
-        departures.expectError(channels[slot].name)
+    private func isUsed(_ applicant: Applicant) -> Bool {
+        if case .channel(let slot) = applicant { channels.isUsed(slot) } else { true }
     }
 
     /// The deadline of the present phase has come.
@@ -190,10 +192,11 @@ extension Session {
             retryLater(applicant, fault, retryAfterMs: nil, reportsAfter: Self.silentRetriesMax, &turn)
         case .pending where isStalled || isHoldFull:
             setDeadline(of: applicant, turn.now + configuration.answerTimeoutMs)
-        case .pending where self[applicant].hasDoubtfulSuccess:
-            begin(applicant, &turn)
+        case .pending where self[applicant].asked.isInherited:
+            answerIsMissing(applicant, &turn)
         case .pending:
             if let cause = self[applicant].cause {
+                answered(applicant)
                 deny(applicant, cause, &turn)
             } else {
                 let fault = Fault(
@@ -204,7 +207,9 @@ extension Session {
             }
         case .waiting:
             begin(applicant, &turn)
-        case .idle, .admitted, .denied:
+        case .idle, .denied:
+            answerIsMissing(applicant, &turn)
+        case .admitted:
             break
         }
     }
@@ -212,13 +217,8 @@ extension Session {
     // MARK: - Ends
 
     mutating func admitted(_ applicant: Applicant, _ turn: inout Turn) {
-        if let name = channelName(of: applicant) {
-            departures.addSurplus(name, frames: self[applicant].unansweredFrames - 1)
-        }
         enter(.admitted, applicant, &turn)
-        self[applicant].unansweredFrames = 0
         self[applicant].cause = nil
-        self[applicant].hasDoubtfulSuccess = false
         self[applicant].renew()
     }
 
@@ -227,7 +227,6 @@ extension Session {
         _ applicant: Applicant, _ fault: Fault, data: InboundMessage.Data = .none, _ turn: inout Turn
     ) {
         self[applicant].renew()
-        forgetDoubtfulSuccess(applicant, &turn)
         turn.note(.setback(channel: channelName(of: applicant), fault, againInMs: nil))
         // A refresh that is refused leaves the identity as it was.
         enter(applicant == .signin && memberID != nil ? .admitted : .denied, applicant, &turn)
@@ -272,20 +271,6 @@ extension Session {
         case .key(let slot):
             keyRefused(slot, fault, &turn)
         }
-    }
-
-    // MARK: - The edge's errors
-
-    /// A `bird:error` names no channel. It is taken for an answer only if exactly one is due, and a success may overtake it.
-    mutating func blame(for error: Fault, _ turn: inout Turn) {
-        guard !departures.takeError(), unanswered.count == 1, let applicant = unanswered.keys.first,
-            self[applicant].phase == .pending, self[applicant].cause == nil
-        else { return }
-        let due = turn.now + Self.blameDelayMs
-        self[applicant].cause = Fault(
-            BIRD_ERR_DENIED, area(of: applicant), "The edge refused \(title(of: applicant)): \(error.message)",
-            code: error.code)
-        setDeadline(of: applicant, min(self[applicant].due ?? due, due))
     }
 
     // MARK: - Operations
@@ -336,11 +321,6 @@ extension Session {
         if case .authorizing(let id) = previous, authorizations.end(id) != nil {
             turn.effects.append(.withdraw(id))
         }
-        switch phase {
-        case .idle, .admitted, .denied: unanswered[applicant] = nil
-        // What was not answered in time may still be.
-        case .queued, .authorizing, .pending, .waiting: break
-        }
         self[applicant].phase = phase
         setDeadline(of: applicant, due)
         guard case .channel(let slot) = applicant else { return }
@@ -368,7 +348,7 @@ extension Session {
 
     private mutating func publishState(_ slot: Int, _ turn: inout Turn) {
         let state = channels[slot].state
-        guard channels[slot].publicState != state else { return }
+        guard channels[slot].isWanted, channels[slot].publicState != state else { return }
         channels[slot].publicState = state
         turn.effects.append(.channelState(channels[slot].reference, state))
     }

@@ -5,9 +5,7 @@ extension Session {
     // MARK: - The program's calls
 
     mutating func subscribe(_ name: String, _ reference: ChannelReference, _ operation: UInt64, _ turn: inout Turn) {
-        let slot =
-            channels.slot(named: name)
-            ?? channels.insert(Subscription(name: name, kind: ChannelKind.of(name), reference: reference))
+        let slot = channels.hold(name, ChannelKind.of(name), reference)
         let applicant = Applicant.channel(slot)
         switch channels[slot].admission.phase {
         case .admitted:
@@ -54,25 +52,20 @@ extension Session {
     /// Ends a channel. `end`: what other threads are told.
     mutating func remove(_ slot: Int, _ end: ChannelState, _ turn: inout Turn) {
         let channel = channels[slot]
-        if channel.isHeldByEdge {
-            leave(channel, &turn)
-        }
+        let isSettled = leave(slot, &turn)
         // No state in between: what follows says the last.
         channels[slot].publicState = .idle
         enter(.idle, .channel(slot), &turn)
         completeOperations(
             of: .channel(slot),
             Fault(BIRD_ERR_UNSUBSCRIBED, .channel, "\(channel.name) was unsubscribed before the answer."), &turn)
-        channels.remove(slot)
+        if isSettled {
+            unanswered[.channel(slot)] = nil
+            channels.remove(slot)
+        } else {
+            owe(slot, wasSubscribed: channel.isSubscribed, &turn)
+        }
         turn.effects.append(.channelState(channel.reference, end))
-    }
-
-    /// Tells the edge that nobody wants the channel any more, or will tell it.
-    private mutating func leave(_ channel: Subscription, _ turn: inout Turn) {
-        let frames = channel.admission.unansweredFrames
-        if dialect.defersUnsubscribe, frames > 0, departures.owe(channel.name, frames: frames) { return }
-        send(OutboundMessage.unsubscribe(channel: channel.name, dialect: dialect), as: .leave, &turn)
-        departures.add(channel.name, frames: frames)
     }
 
     mutating func trigger(_ reference: ChannelReference, _ event: String, _ data: [UInt8]?, _ turn: inout Turn) {
@@ -87,39 +80,13 @@ extension Session {
 
     // MARK: - The edge's answers
 
-    /// A success for this name, which need not be one that anybody waits for.
+    /// A success for this name, which need not be one that anybody has asked for.
     mutating func confirmed(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
-        let confirmation = departures.confirm(name)
-        guard let slot = channels.slot(named: name), channels[slot].hasAskedEdge else {
-            // The edge holds what nobody has asked for any more, and may not have been told, or not have listened.
-            if confirmation != .late {
-                send(OutboundMessage.unsubscribe(channel: name, dialect: dialect), &turn)
-            }
-            if confirmation == .doubtful {
-                departures.expectError(name)
-            }
-            return
-        }
-        let isDenied = channels[slot].admission.phase == .denied
-        switch confirmation {
-        case .late where isDenied, .doubtful where isDenied:
-            // The error that denied it may have been another's, and the edge keeps nothing that the program is not told of.
-            send(OutboundMessage.unsubscribe(channel: name, dialect: dialect), &turn)
-            departures.expectError(name)
-        case .late:
-            channels[slot].admission.hasDoubtfulSuccess = !channels[slot].isSubscribed
-            // An edge answers the frames of a channel one after the other: the time for the next begins now.
-            if channels[slot].admission.phase == .pending, unanswered[.channel(slot)] != nil {
-                setDeadline(of: .channel(slot), turn.now + configuration.answerTimeoutMs)
-            }
-        case .doubtful where !channels[slot].isSubscribed && unanswered[.channel(slot)] == nil:
-            // The holder's own question is not even written, and the edge is told to forget the others before it.
-            break
-        case .doubtful where !channels[slot].isSubscribed:
-            // One of the frames is answered, and nobody knows which.
-            channels[slot].admission.unansweredFrames += 1
-            subscriptionSucceeded(slot, data, &turn)
-        case .expected, .doubtful, .owed:
+        guard let slot = channels.slot(named: name), answerCame(.channel(slot)) else { return }
+        if channels[slot].admission.asked.isInherited {
+            channels[slot].admission.asked.isHeld = true
+            settleInherited(slot, &turn)
+        } else {
             subscriptionSucceeded(slot, data, &turn)
         }
     }
@@ -160,9 +127,13 @@ extension Session {
 
     /// `subscription_error`: the edge does not send it today.
     mutating func refused(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
-        let isLate = departures.confirm(name) == .late
-        guard !isLate, let slot = channels.slot(named: name) else { return }
-        channels[slot].admission.unansweredFrames = max(0, channels[slot].admission.unansweredFrames - 1)
+        guard let slot = channels.slot(named: name) else { return }
+        let isAnswer = answerCame(.channel(slot))
+        channels[slot].admission.asked.refusedByName()
+        guard !channels[slot].admission.asked.isInherited else {
+            if isAnswer { settleInherited(slot, &turn) }
+            return
+        }
         settleHeld(slot, &turn)
         let error = Payload.error(data)
         let detail = error.message.map { ": \($0)" } ?? "."
@@ -196,6 +167,10 @@ extension Session {
     /// Channels stay wanted and are idle. `fault` ends their operations; nil keeps those waiting.
     mutating func forgetSubscriptions(_ fault: Fault?, _ turn: inout Turn) {
         for slot in channels.allSlots where channels.isUsed(slot) {
+            guard channels[slot].isWanted else {
+                channels.remove(slot)
+                continue
+            }
             enter(.idle, .channel(slot), &turn)
             channels[slot].admission.forgetConnection()
             channels[slot].grantedMemberID = nil

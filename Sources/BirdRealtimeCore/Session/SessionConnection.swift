@@ -93,13 +93,15 @@ extension Session {
         beginEverything(&turn)
     }
 
-    /// Answers of authorizers are good for one connection id only: who waits for one asks again.
+    /// Answers of authorizers are good for one connection id only: who waits for one, or has yet to use it, asks again.
     private mutating func identifierChanged(to id: String, _ turn: inout Turn) {
         guard connectionID != id else { return }
         connectionID = id
         for applicant in applicants {
-            if case .authorizing = self[applicant].phase {
-                begin(applicant, &turn)
+            switch self[applicant].phase {
+            case .authorizing: begin(applicant, &turn)
+            case .pending where self[applicant].asked.next != nil: begin(applicant, &turn)
+            case .idle, .queued, .pending, .admitted, .waiting, .denied: break
             }
         }
     }
@@ -228,7 +230,9 @@ extension Session {
             turn.emit(.connectingIn(change))
         }
         unwritten = []
-        departures.removeAll()
+        lastWritten = 0
+        unanswered = FewOrMany()
+        fence.connectionEnded()
         forgetSubscriptions(operations, &turn)
         forgetIdentity(
             operations

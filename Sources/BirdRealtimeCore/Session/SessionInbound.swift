@@ -49,6 +49,7 @@ extension Session {
     private mutating func pongCame(_ turn: inout Turn) {
         guard liveness.pongCame() != nil else { return }
         turn.note(.ponged(isLast: liveness.isEveryPingAnswered))
+        settlePassed(&turn)
     }
 
     private mutating func receive(_ message: InboundMessage, on channel: String, _ turn: inout Turn) {

@@ -46,7 +46,9 @@ extension Session {
     }
 
     mutating func signinSucceeded(_ data: InboundMessage.Data, _ turn: inout Turn) {
-        guard signin.admission.unansweredFrames > 0 else { return }
+        let isSurplus = signin.admission.phase == .admitted && signin.admission.asked.frames > 0
+        guard answerCame(.signin), !isSurplus else { return }
+        if signin.admission.asked.frames == 0 { signin.admission.asked.order = 0 }
         guard let identity = Payload.identity(data, dialect) else {
             deny(
                 .signin,
@@ -80,7 +82,7 @@ extension Session {
             case .queued, .authorizing, .pending, .admitted: return
             }
         }
-        let slot = channels.insert(Subscription(name: name, kind: .member, reference: memberChannel))
+        let slot = channels.hold(name, .member, memberChannel)
         begin(.channel(slot), &turn)
     }
 

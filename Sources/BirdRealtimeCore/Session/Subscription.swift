@@ -1,8 +1,9 @@
-/// A channel that the program wants, or the member channel of the identity.
+/// A channel that the program wants, the member channel of the identity, or a channel that is owed (`Asked`).
 struct Subscription: Sendable {
     let name: String
     let kind: ChannelKind
-    let reference: ChannelReference
+    /// None: the program has left the channel, and the edge has yet to answer (`Asked`).
+    var reference: ChannelReference
     var admission = Admission()
     /// What other threads were last told.
     var publicState = ChannelState.idle
@@ -24,11 +25,7 @@ struct Subscription: Sendable {
 
     var isSubscribed: Bool { admission.phase == .admitted }
 
-    /// The subscription, or a wish for it, has been sent on this connection and nothing says that it was refused for certain.
-    var hasAskedEdge: Bool { isSubscribed || admission.unansweredFrames > 0 }
-
-    /// The edge holds the subscription, or may hold it as soon as it reads what was sent.
-    var isHeldByEdge: Bool { hasAskedEdge && admission.phase != .denied }
+    var isWanted: Bool { reference != .none }
 
     var state: ChannelState {
         switch admission.phase {

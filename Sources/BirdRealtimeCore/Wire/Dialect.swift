@@ -42,8 +42,6 @@ package final class Dialect: Sendable {
     package let publicAuth: String?
     /// Of close codes, 4300 to 4999 mean what 4000 to 4099 do.
     private let refusesFrom4300: Bool
-    /// A channel that is left while the edge has yet to confirm it is left once it has: the edge would not hear of it before.
-    package let defersUnsubscribe: Bool
 
     /// Host of an edge: what stands before and after the region.
     package let hostPrefix = "ws-"
@@ -56,7 +54,7 @@ package final class Dialect: Sendable {
         channelDataKey: "member_data", identityKey: "member_data", memberIDKey: "member_id", identityIDKey: "member_id",
         memberInfoKey: "member_info", watchlistIDsKey: "member_ids", connectionCountKey: "connection_count",
         authEncoding: .json, needsAuthStatus200: false, activityTimeoutRule: .serverOverrides, pingData: nil,
-        publicAuth: nil, refusesFrom4300: false, defersUnsubscribe: false,
+        publicAuth: nil, refusesFrom4300: false,
         hostSuffix: ".realtime.platform.bird.com", regions: ["us1", "eu1"])
 
     package static let pusher = Dialect(
@@ -64,7 +62,7 @@ package final class Dialect: Sendable {
         channelDataKey: "channel_data", identityKey: "user_data", memberIDKey: "user_id", identityIDKey: "id",
         memberInfoKey: "user_info", watchlistIDsKey: "user_ids", connectionCountKey: "subscription_count",
         authEncoding: .form, needsAuthStatus200: true, activityTimeoutRule: .smallerWins, pingData: "{}",
-        publicAuth: "", refusesFrom4300: true, defersUnsubscribe: true, hostSuffix: ".pusher.com",
+        publicAuth: "", refusesFrom4300: true, hostSuffix: ".pusher.com",
         regions: nil)
 
     private static let all = [bird, pusher]
@@ -129,8 +127,7 @@ package final class Dialect: Sendable {
         identityKey: String, memberIDKey: String, identityIDKey: String, memberInfoKey: String, watchlistIDsKey: String,
         connectionCountKey: String, authEncoding: AuthEncoding, needsAuthStatus200: Bool,
         activityTimeoutRule: ActivityTimeoutRule, pingData: String?, publicAuth: String?,
-        refusesFrom4300: Bool,
-        defersUnsubscribe: Bool, hostSuffix: String, regions: [String]?
+        refusesFrom4300: Bool, hostSuffix: String, regions: [String]?
     ) {
         self.name = name
         self.prefix = prefix
@@ -149,7 +146,6 @@ package final class Dialect: Sendable {
         self.pingData = pingData
         self.publicAuth = publicAuth
         self.refusesFrom4300 = refusesFrom4300
-        self.defersUnsubscribe = defersUnsubscribe
         self.hostSuffix = hostSuffix
         self.regions = regions
 

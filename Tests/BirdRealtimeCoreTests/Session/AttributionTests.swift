@@ -3,7 +3,7 @@ import Testing
 
 @testable import BirdRealtimeCore
 
-/// `bird:error` names no channel (Bird protocol 16).
+/// `bird:error` names no channel (Bird protocol 16). What happens at an edge that answers no pings; for one that does see `FenceTests`.
 @Suite struct AttributionTests {
     @Test("AUTH-19: the only one that waits is denied after two seconds, the others go on")
     func theOnlyOneThatWaits() {
@@ -14,7 +14,7 @@ import Testing
         driver.subscribe("private-b", 2)
         _ = driver.take()
         driver.edgeError("Invalid signature")
-        #expect(driver.take() == ["error \(BIRD_ERR_SERVER) 0 Invalid signature"])
+        #expect(driver.take() == ["error \(BIRD_ERR_SERVER) 0 Invalid signature", "send ping"])
         driver.grant("k:b")
         driver.confirm("private-b")
         _ = driver.take()
@@ -62,19 +62,34 @@ import Testing
         #expect(driver.take("subscription failed") == ["subscription failed 2 \(BIRD_ERR_TIMEOUT) will retry"])
     }
 
-    @Test func anAbandonedSubscribeWaitsToo() {
+    @Test func anAbandonedSubscribeWaitsTooForTwiceTheTimeOfAnAnswer() {
         var driver = SessionDriver()
-        driver.connect()
+        driver.connect(activityTimeout: "86400")
         driver.subscribe("orders", 1)
         driver.unsubscribe(1)
+        driver.advance(59_990)
         driver.subscribe("prices", 2)
         driver.edgeError("first")
-        driver.advance(10_000)
-        #expect(driver.state(of: "prices") == .pending)
+        driver.advance(10)
         driver.edgeError("second")
         _ = driver.take()
-        driver.advance(2_000)
+        driver.advance(1_999)
+        #expect(driver.state(of: "prices") == .pending)
+        driver.advance(1)
         #expect(driver.take("subscription failed") == ["subscription failed 2 \(BIRD_ERR_DENIED)"])
+    }
+
+    @Test func aFrameThatWasOvertakenWaitsToo() {
+        var driver = SessionDriver()
+        driver.connect(activityTimeout: "86400")
+        driver.subscribe("orders", 1)
+        driver.advance(30_000)
+        driver.advanceToDeadline()
+        driver.confirm("orders")
+        driver.subscribe("prices", 2)
+        driver.edgeError("Existing subscription to channel orders")
+        driver.advance(10_000)
+        #expect(driver.state(of: "prices") == .pending)
     }
 
     @Test func whoWasNotAnsweredInTimeStillWaits() {

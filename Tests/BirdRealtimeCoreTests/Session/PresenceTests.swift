@@ -122,27 +122,6 @@ import Testing
         #expect(driver.take() == ["subscribed 1 [m_8] me m_7 again after 0", "removed 1 m_8"])
     }
 
-    @Test func aDoubtfulConfirmationIsNoRoster() {
-        var driver = SessionDriver()
-        driver.connect()
-        driver.subscribe("presence-a", 1)
-        driver.grant()
-        driver.unsubscribe(1)
-        driver.subscribe("presence-a", 2)
-        driver.grant()
-        driver.confirm("presence-a", data: #"{"presence":{"ids":["old"],"hash":{}}}"#)
-        _ = driver.take()
-        driver.advance(30_000)
-        driver.grant("k:3", memberData: #"{"member_id":"m_7"}"#)
-        driver.confirm("presence-a", data: #"{"presence":{"ids":["m_7"],"hash":{}}}"#)
-        #expect(
-            driver.take() == [
-                "send unsubscribe presence-a", "channel 2 authorizing", "authorize 3 presence-a for 1.1",
-                "channel 2 pending", #"send subscribe presence-a k:3 {"member_id":"m_7"}"#, "channel 2 subscribed",
-                "subscribed 2 [m_7] me m_7",
-            ])
-    }
-
     @Test func anEdgeCannotAddMembersForEver() {
         let ids = (1...Roster.membersMax).map(String.init).joined(separator: ",")
         var driver = Self.joined("{\"presence\":{\"ids\":[\(ids)],\"hash\":{}}}")

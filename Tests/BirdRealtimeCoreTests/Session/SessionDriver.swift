@@ -213,6 +213,7 @@ struct SessionDriver: ~Copyable {
         switch input {
         case .connect: "connect"
         case .disconnect: "disconnect"
+        case .end(let fault): "end \(fault.status)"
         case .retryNow: "retry now"
         case .configure: "configure"
         case .network(let hint, let spreadMs): "network \(hint) spread over \(spreadMs)"

@@ -86,16 +86,15 @@ extension SimulatedClient {
     func unsubscribe(_ name: String) throws {
         guard let reference = program.leave(name) else { return }
         world.figures.count(call: "unsubscribe")
-        // What was refused is left without a word to the edge, as far as anybody knows.
-        if told.channels[reference] != .failed { confirmations.unsubscribed(name) }
-        let isHeld = told.channels[reference] == .pending || told.channels[reference] == .subscribed
+        let isSubscribed = told.channels[reference] == .subscribed
+        let hasOpenFrames = session.channels.slot(of: reference).map { session.channels[$0].admission.asked.frames > 0 } ?? false
         let leavesBefore = leaves
         isUnsubscribing = true
         try handle(.unsubscribe(reference))
         isUnsubscribing = false
         try require(
-            !isHeld || dialect.defersUnsubscribe || leaves > leavesBefore,
-            "does not tell the edge that \(name) is left")
+            (leaves > leavesBefore) == (isSubscribed && !hasOpenFrames),
+            "tells the edge \(leaves - leavesBefore) times that \(name) is left")
         try require(told.channels[reference] == nil, "\(name) was unsubscribed and has not ended")
     }
 

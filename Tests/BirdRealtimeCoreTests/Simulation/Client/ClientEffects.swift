@@ -31,6 +31,7 @@ extension SimulatedClient {
             try sealed.refreshBegan(reference, now)
         case .watchlistEntriesMalformed(let count): for _ in 0..<count { try watchlistTold("malformed") }
         case .note(.pinged): silence.pinged(now)
+        case .note(.ponged): hasHeardPong = true
         case .note(.setback(let channel, _, let againInMs)) where !isKey(of: channel):
             try setbacks.failed(channel, againInMs: againInMs, after: input, now)
         case .clientEventLost, .note: break
@@ -100,6 +101,7 @@ extension SimulatedClient {
         if willRetry { try setbacks.told(name, fault) }
         if fault.status == BIRD_ERR_DENIED, fault.area == .channel { try checkDenial(of: name) }
         guard fault.field == "answer_timeout_ms" else { return }
+        try checkSilence(of: name)
         let waitedMs = asked[name].map { now - $0 } ?? 0
         try require(waitedMs >= configuration.answerTimeoutMs, "gives up on \(name) after \(waitedMs) ms")
     }
@@ -109,18 +111,37 @@ extension SimulatedClient {
         channel.flatMap { program.wanted[$0] }.map(told.live.contains) ?? false
     }
 
-    /// The edge has refused it by name, or has reported an error when no other answer was due.
+    /// The edge has refused it by name. Or the error was its answer: an edge that answers in order leaves no doubt. Of another, nobody can
+    /// know what it is before an answer has come behind a pong, and afterwards, an error is an answer when no other was due.
     private func checkDenial(of name: String) throws {
         if case .message(_, let message) = input, message.channel == name { return }
-        try require(
-            lastBlamableError >= asked[name] ?? .max, "takes an error for the answer to \(name) that was none")
+        let fate = confirmations.frames[name].flatMap { socket?.link.seat.fates[name]?[$0] }
+        if fate != .refused { confirmations.mistaken(name) }
+        if isInOrder {
+            try require(
+                fate == .refused || fate == .refusedInSilence || fate == .ignored,
+                "takes an error for the answer to \(name), which is \(String(describing: fate))")
+        } else {
+            let since = session.fence.isTrusted ? lastError : lastBlamableError
+            try require(since >= asked[name] ?? .max, "takes an error for the answer to \(name) that was none")
+        }
     }
 
+    /// The time for an answer is over. One that has come, and a pong behind it, was understood.
+    private func checkSilence(of name: String) throws {
+        guard isInOrder, session.liveness.isEveryPingAnswered, let seat = socket?.link.seat, !seat.isBlurred,
+            let frame = confirmations.frames[name]
+        else { return }
+        try require(!confirmations.hasAnswer(frame, of: name), "does not hear the answer to \(name)")
+    }
+
+    /// A success of what the channel waits for.
     private func isPlainConfirmation(_ message: InboundMessage) -> Bool {
         guard message.event == dialect.internalSubscriptionSucceeded, let name = message.channel, state == .connected,
-            let frame = Self.number("frame", in: message.data)
+            let frame = Self.number("frame", in: message.data), confirmations.isPresent(frame, of: name),
+            let slot = session.channels.slot(named: name)
         else { return false }
-        return confirmations.isPlain(frame, of: name)
+        return !session.channels[slot].admission.asked.isInherited
     }
 
     /// What the edge says beside what the session looks at.
@@ -132,7 +153,7 @@ extension SimulatedClient {
         guard let frame = Self.number("frame", in: data),
             let name = program.name(of: reference)
         else { throw Wrong(message: "is told of a success that the edge did not send") }
-        guard try confirmations.isMistaken(frame, of: name) else { return }
+        guard try confirmations.isMistaken(frame, of: name, isInOrder: isInOrder) else { return }
         world.figures.mistakenConfirmations += 1
         told.mistaken(reference)
     }
@@ -177,16 +198,34 @@ extension SimulatedClient {
         if message.event == dialect.pong, message.channel == nil, state == .connected {
             silence.ponged(Self.number("ping", in: message.data))
         }
-        let waiting = session.unanswered.count
+        let waiting = session.unanswered.values.count { $0.milliseconds > now }
         let (pongs, errors) = (pongsSent, confirmations.errorsHeard)
         let isPlain = isPlainConfirmation(message)
+        noteAnswer(message)
         try handle(.message(link.transport, message))
         try require(!isPing || pongsSent > pongs, "does not answer a ping")
         try require(
             !isPlain || told.channels[program.wanted[message.channel ?? ""] ?? .none] != .pending,
             "does not take the success of \(message.channel ?? "")")
-        if waiting <= 1, confirmations.errorsHeard > errors { lastBlamableError = now }
+        if confirmations.errorsHeard > errors {
+            lastError = now
+            if waiting <= 1 { lastBlamableError = now }
+        }
+        try require(
+            !world.edge.answersInOrder || isMisled || session.fence.answersInOrder, "takes the edge for one without order")
         try require(watchlist.isEmpty, "does not tell of \(watchlist)")
+    }
+
+    /// Which frame it answers, which the session does not know.
+    private func noteAnswer(_ message: InboundMessage) {
+        guard state == .connected else { return }
+        if let name = message.channel, let frame = Self.number("frame", in: message.data) {
+            confirmations.answerCame(frame, of: name)
+        } else if message.event == dialect.error, let answers = JSONDocument.parse(Self.bytes(message.data))?["answers"],
+            let name = answers["channel"]?.string, let frame = answers["frame"]?.numberText.flatMap({ Int($0) })
+        {
+            confirmations.answerCame(frame, of: name)
+        }
     }
 
     private func opened(_ data: InboundMessage.Data, _ reference: ChannelReference) -> [UInt8]? {

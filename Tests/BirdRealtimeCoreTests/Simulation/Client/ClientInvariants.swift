@@ -37,6 +37,8 @@ extension SimulatedClient {
         var held = 0
         for slot in session.channels.allSlots where session.channels.isUsed(slot) {
             let channel = session.channels[slot]
+            try checkAsked(channel)
+            guard channel.isWanted else { continue }
             subscribed += channel.isSubscribed ? 1 : 0
             held += session.encryptions[slot]?.held.count ?? 0
             let told = told.channels[channel.reference]
@@ -59,6 +61,7 @@ extension SimulatedClient {
         try require(held == session.heldTotal.events, "holds \(held) events, and counts \(session.heldTotal.events)")
         try require(
             held <= Session.heldEventsMax && session.heldTotal.bytes <= 2 * Session.heldBytesMax, "holds too much")
+        try require(session.channels.owed.count <= ChannelTable.owedMax, "remembers too many channels")
         let known = session.channels.count
         try require(
             session.encryptions.keys.allSatisfy { session.channels.isUsed($0) }, "keeps keys of channels that are gone")
@@ -66,6 +69,18 @@ extension SimulatedClient {
         try require(
             session.authorizations.waiters.count <= 2 * known + 65,
             "keeps \(session.authorizations.waiters.count) waiters")
+    }
+
+    /// What waits for the edge's answer has been asked on this connection.
+    private func checkAsked(_ channel: Subscription) throws {
+        let (name, asked) = (channel.name, channel.admission.asked)
+        try require(
+            asked.frames == 0 || asked.order > 0 && confirmations.frames[name] ?? 0 >= asked.frames,
+            "waits for \(asked.frames) answers about \(name)")
+        try require(
+            channel.isWanted || asked.isInherited && asked.order > 0 && channel.admission.phase == .idle,
+            "keeps \(name), which nobody wants")
+        try require(!channel.isSubscribed || !asked.isInherited, "has subscribed \(name) by the frame of another holder")
     }
 
     /// Each accepted operation is at exactly one place until it ends.

@@ -37,9 +37,14 @@ extension SimulatedClient {
             let code = Bool.random(using: &world.random) ? 4301 : 4302
             edge.send(dialect.error, data: #"{"code":\#(code),"message":"slow down"}"#, to: link)
         case .pingMessage where link.seat.isGreeted: edge.send(dialect.ping, data: "{}", to: link)
-        case .pongMessageUnasked where link.seat.isGreeted: edge.send(dialect.pong, data: nil, to: link)
+        case .pongMessageUnasked where link.seat.isGreeted:
+            isMisled = true
+            edge.send(dialect.pong, data: nil, to: link)
         case .pongUnasked: link.toClient(ServerFrame.frame(.pong, [1]))
-        case .messageOdd: link.toClient(ServerFrame.text(world.pick(Self.odd(dialect)) ?? ""))
+        case .messageOdd:
+            let text = world.pick(Self.odd(dialect)) ?? ""
+            if text.contains(dialect.pong) || text.contains(dialect.signinSuccess) { isMisled = true }
+            link.toClient(ServerFrame.text(text))
         case .messageMalformed: link.toClient(ServerFrame.text(world.pick(Self.malformed) ?? ""))
         case .messageBinary: link.toClient(ServerFrame.frame(.binary, world.pick(Self.binary) ?? []))
         case .textNotUTF8: link.toClient(world.pick(ServerFrame.notUTF8) ?? [], breaksRules: true)

@@ -232,18 +232,26 @@ extension SimulatedClient {
         let frame = JSONDocument.parse(text)
         let name = frame?["data"]?["channel"]?.string
         let isSubscribe = frame?["event"]?.string == dialect.subscribe
-        if let name, isSubscribe {
-            try checkSubscribe(name, auth: frame?["data"]?["auth"]?.string)
-            confirmations.subscribed(name)
-        } else if let name, frame?["event"]?.string == dialect.unsubscribe, !isUnsubscribing {
-            confirmations.gaveUp(name)
+        let isLeave = frame?["event"]?.string == dialect.unsubscribe
+        if let name {
+            let fates = socket?.link.seat.fates[name] ?? [:]
+            if isSubscribe {
+                try checkSubscribe(name, auth: frame?["data"]?["auth"]?.string)
+                confirmations.subscribed(name, fates)
+            } else if isLeave {
+                try require(confirmations.frames[name] != nil, "leaves \(name), which it has not asked for")
+                try confirmations.unsubscribed(name, fates, isInOrder: isInOrder)
+            }
         }
-        if frame?["event"]?.string == dialect.unsubscribe, isUnsubscribing { leaves += 1 }
+        if isLeave, isUnsubscribing { leaves += 1 }
         var bytes: [UInt8] = []
         FrameEncoder.append(opcode: .text, payload: text, maskKey: maskKey(), to: &bytes)
         socket?.put(
             Socket.Outgoing(bytes: bytes, isAwaited: kind == .awaited, subscribes: isSubscribe ? name : nil))
     }
+
+    /// Each pong tells that everything before its ping was answered, and the session knows that pings are answered.
+    var isInOrder: Bool { world.edge.answersInOrder && !isMisled && hasHeardPong }
 
     /// Nothing is asked of the edge that nobody wants.
     private func checkSubscribe(_ name: String, auth: String?) throws {

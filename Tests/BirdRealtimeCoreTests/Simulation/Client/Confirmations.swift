@@ -1,35 +1,55 @@
 @testable import BirdRealtimeCore
 
-/// Whose confirmation it was. The edge numbers its confirmations of a channel like the subscribe frames that they answer, which the
-/// session does not know.
+/// Whose answer it was. The edge numbers the answers to subscribe frames of a channel like the frames, which the session does not know.
 ///
-/// The protocol gives errors no channel. Between a leave and the confirmation of what was asked for again, an error may have answered the
-/// frame that was left, or the unsubscribe, or nothing of this channel; so after an error nobody can tell by counting whose a confirmation
-/// is. Without one everybody can. And a session that has waited long enough gives its own frame up, leaves, and asks again: an answer to
-/// the frame given up that comes all the same cannot be told from the answer to the one behind it.
+/// A session that sends no unsubscribe behind a subscribe without an answer can take each success at its word. It has to send a second
+/// subscribe behind a first that the edge ignores, and it has to take an error for the answer to a frame where the edge says nothing better.
+/// An edge that answers in order, pings among all else, lets it know of each frame whether its answer has come or is lost, and leaves no
+/// excuse. With another edge the channels that this happened to are `doubtful` until the connection ends.
 struct Confirmations {
     /// Of the present connection, by channel.
-    private var frames: [String: Int] = [:]
-    /// How many of them have been left, and the errors heard before the first of those.
-    private var left: [String: (count: Int, errorsHeard: Int)] = [:]
-    /// How many of them the session has given up by itself.
-    private var givenUp: [String: Int] = [:]
+    private(set) var frames: [String: Int] = [:]
+    /// How many of them were sent when the channel was left.
+    private var left: [String: Int] = [:]
+    /// Whose answer has come.
+    private var answered: [String: Set<Int>] = [:]
+    private(set) var doubtful: Set<String> = []
     private(set) var errorsHeard = 0
-    /// Of earlier connections.
-    private var errorsBefore = 0
-    /// Frames whose confirmation has come.
-    private var confirmed: [String: Int] = [:]
 
-    mutating func subscribed(_ name: String) {
+    /// A subscribe frame goes out.
+    mutating func subscribed(_ name: String, _ fates: [Int: EdgeConnection.Fate]) {
+        if !open(name, fates).isEmpty { doubtful.insert(name) }
         frames[name, default: 0] += 1
     }
 
-    mutating func unsubscribed(_ name: String) {
-        left[name] = (frames[name] ?? 0, left[name]?.errorsHeard ?? errorsHeard)
+    /// An unsubscribe frame goes out.
+    mutating func unsubscribed(_ name: String, _ fates: [Int: EdgeConnection.Fate], isInOrder: Bool) throws {
+        let open = open(name, fates)
+        try require(
+            open.isEmpty || !isInOrder && doubtful.contains(name),
+            "leaves \(name) behind the frames \(open), which have no answer")
+        left[name] = frames[name]
     }
 
-    mutating func gaveUp(_ name: String) {
-        givenUp[name] = frames[name]
+    /// Frames whose answer is still to come.
+    private func open(_ name: String, _ fates: [Int: EdgeConnection.Fate]) -> [Int] {
+        let count = frames[name] ?? 0
+        guard count > 0 else { return [] }
+        return (1...count).filter { frame in
+            if let fate = fates[frame], fate == .ignored || fate == .refusedInSilence { return false }
+            return answered[name]?.contains(frame) != true
+        }
+    }
+
+    mutating func answerCame(_ frame: Int, of name: String) {
+        answered[name, default: []].insert(frame)
+    }
+
+    func hasAnswer(_ frame: Int, of name: String) -> Bool { answered[name]?.contains(frame) == true }
+
+    /// An error was taken for the answer to a frame, and was not.
+    mutating func mistaken(_ name: String) {
+        doubtful.insert(name)
     }
 
     mutating func errorCame() {
@@ -37,24 +57,21 @@ struct Confirmations {
     }
 
     mutating func forgetConnection() {
-        errorsBefore = errorsHeard
-        confirmed = [:]
         frames = [:]
         left = [:]
-        givenUp = [:]
+        answered = [:]
+        doubtful = []
     }
 
-    /// A confirmation has come. True: nothing but the last frame accounts for it.
-    mutating func isPlain(_ frame: Int, of name: String) -> Bool {
-        confirmed[name, default: 0] += 1
-        return errorsHeard == errorsBefore && confirmed[name] == frame && frames[name] == frame
-    }
+    /// The channel was not left since this frame.
+    func isPresent(_ frame: Int, of name: String) -> Bool { frame > left[name] ?? 0 }
 
-    /// The program is told of a success because of this frame. True: it was left, and nobody could know.
-    func isMistaken(_ frame: Int, of name: String) throws -> Bool {
+    /// The program is told of a success because of this frame. True: the channel was left since, and nobody could know.
+    func isMistaken(_ frame: Int, of name: String, isInOrder: Bool) throws -> Bool {
         try require(frame <= frames[name] ?? 0, "is told of a success of \(name) that no frame asked for")
-        guard let left = left[name], frame <= left.count else { return frame <= givenUp[name] ?? 0 }
-        try require(errorsHeard > left.errorsHeard, "credits frame \(frame) for \(name), which it has left since")
+        guard !isPresent(frame, of: name) else { return false }
+        try require(
+            !isInOrder && doubtful.contains(name), "credits frame \(frame) for \(name), which it has left since")
         return true
     }
 }

@@ -38,8 +38,12 @@ final class SimulatedClient {
     var pongsSent = 0
     /// Unsubscribe frames that followed a call at once.
     var leaves = 0
-    /// When the edge last reported an error that could be the answer to one question alone.
+    /// When the edge last reported an error, and when one that could be the answer to one question alone.
+    var lastError = Int64.min
     var lastBlamableError = Int64.min
+    /// The edge has sent a pong, or a success of a signin, that nobody had asked for: it counts for what it does not answer.
+    var isMisled = false
+    var hasHeardPong = false
     /// What the watchlist frame that is being handled says.
     var watchlist: [String] = []
 

@@ -18,15 +18,29 @@ struct EdgeConnection {
     }
 
     enum Work {
-        /// `frame`: which subscribe frame of the connection for this channel it is; its confirmation says so.
-        case subscribe(auth: String?, memberData: String?, frame: Int)
-        case unsubscribe
+        /// `frame`: which subscribe frame of the connection for this channel it is; its answer says so.
+        case subscribe(channel: String, auth: String?, memberData: String?, frame: Int)
+        case unsubscribe(channel: String)
         case signin(auth: String, memberData: String)
         /// The pong says which ping of the connection it answers.
         case ping(Int)
     }
 
+    /// What has become of a subscribe frame.
+    enum Fate {
+        /// The edge acts as if it had not come.
+        case ignored
+        case confirmed
+        /// With errors, which say so to the simulation and not to the session.
+        case refused
+        /// By name.
+        case refusedByName
+        case refusedInSilence
+    }
+
     let manners: Manners
+    /// Of each refusal; an edge that says nothing says so once the world has healed.
+    let errorsOfRefusal: Int
     /// The last is the present one: an edge may give a new one at any time.
     var connectionIDs: [String]
     var frames = ClientFrames()
@@ -38,18 +52,23 @@ struct EdgeConnection {
     var pings = 0
     /// Subscribe frames by channel, those that the edge ignores included.
     var subscribeFrames: [String: Int] = [:]
-    /// Frames about one channel (or the signin) are worked on one after the other.
+    /// By channel, and by number. Not there: the edge has yet to work on it.
+    var fates: [String: [Int: Fate]] = [:]
+    /// Not all answers came, or came as they should: what has no answer when a pong comes need not have been refused.
+    var isBlurred = false
+    /// Frames with the same key are worked on one after the other: those about one channel, or all of them.
     var work: [String: [Work]] = [:]
 
-    init(connectionID: String, manners: Manners) {
+    init(connectionID: String, manners: Manners, errorsOfRefusal: Int) {
         connectionIDs = [connectionID]
         self.manners = manners
+        self.errorsOfRefusal = errorsOfRefusal
     }
 
     var connectionID: String { connectionIDs.last ?? "" }
 
     /// The edge has yet to work on a subscribe for this channel.
     func isSubscribing(_ channel: String) -> Bool {
-        work[channel]?.contains { if case .subscribe = $0 { true } else { false } } ?? false
+        work.values.joined().contains { if case .subscribe(channel, _, _, _) = $0 { true } else { false } }
     }
 }

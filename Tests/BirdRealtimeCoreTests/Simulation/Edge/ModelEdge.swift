@@ -2,6 +2,9 @@
 
 /// An edge as Bird protocol has it, one that forgets, dawdles and complains as long as the world is chaotic. It speaks strictly:
 /// what a client must not send is an error, and what no correct session can send is a failure of the simulation.
+///
+/// In half of the worlds it works on the frames of a connection one after the other, pings among them, so that all answers come in the
+/// order of the frames. In the others only the frames about one channel keep their order, and the pings.
 final class ModelEdge {
     static let activityTimeoutSeconds = 20
     static let signinKey = "the signin"
@@ -11,10 +14,12 @@ final class ModelEdge {
     private var connections = 0
     /// Of each channel: the number of its last event, and the event.
     private var published: [String: (number: Int, event: String, data: String)] = [:]
+    let answersInOrder: Bool
     private unowned let world: World
 
     init(world: World) {
         self.world = world
+        answersInOrder = Bool.random(using: &world.random)
     }
 
     // MARK: - Connections
@@ -23,7 +28,8 @@ final class ModelEdge {
         Link(
             client: client, transport: transport,
             seat: EdgeConnection(
-                connectionID: newConnectionID(client), manners: world.pick(Manners.allCases) ?? .strict),
+                connectionID: newConnectionID(client), manners: world.pick(Manners.allCases) ?? .strict,
+                errorsOfRefusal: world.pick([0, 1, 1, 1, 1, 1, 2, 2]) ?? 1),
             world: world)
     }
 
@@ -148,10 +154,13 @@ final class ModelEdge {
             if link.seat.manners == .hasty, isInProgress {
                 complain("No current subscription to channel \(channel), or subscription in progress", to: link)
             } else {
-                enqueue(.unsubscribe, link, channel)
+                enqueue(.unsubscribe(channel: channel), link, channel)
             }
         case dialect.signin:
-            if world.strikes(.signinIgnored, link.client) { return }
+            if world.strikes(.signinIgnored, link.client) {
+                link.seat.isBlurred = true
+                return
+            }
             enqueue(
                 .signin(auth: data?["auth"]?.string ?? "", memberData: data?[dialect.identityKey]?.string ?? ""), link,
                 Self.signinKey)
@@ -168,42 +177,51 @@ final class ModelEdge {
     private func subscribeCame(_ link: Link, _ channel: String, auth: String?, _ memberData: String?) {
         let frame = (link.seat.subscribeFrames[channel] ?? 0) + 1
         link.seat.subscribeFrames[channel] = frame
-        // Only the first of a channel. When a client has subscribed, left and subscribed, hears an unrelated error and then one
-        // confirmation, it cannot know whether the edge has refused the first and confirmed the second, or confirmed the first
-        // and lost the second: the edge says the same in both cases. A client that believes it is subscribed is wrong in
-        // the second, one that does not is wrong in the first.
-        if frame == 1, world.strikes(.subscribeIgnored, link.client) { return }
-        enqueue(.subscribe(auth: auth, memberData: memberData, frame: frame), link, channel)
+        if world.strikes(.subscribeIgnored, link.client) {
+            link.seat.isBlurred = true
+            link.seat.fates[channel, default: [:]][frame] = .ignored
+            return
+        }
+        enqueue(.subscribe(channel: channel, auth: auth, memberData: memberData, frame: frame), link, channel)
     }
 
-    private func enqueue(_ work: EdgeConnection.Work, _ link: Link, _ key: String) {
+    private func enqueue(_ work: EdgeConnection.Work, _ link: Link, _ name: String) {
+        let key = answersInOrder ? "everything" : name
         link.seat.work[key, default: []].append(work)
         if link.seat.work[key]?.count == 1 { scheduleWork(link, key) }
     }
 
     private func scheduleWork(_ link: Link, _ key: String) {
         let fault: FaultKind =
-            switch key {
-            case Self.signinKey: .signinLate
-            case Self.pingsKey: .pongLate
-            default: .subscribeLate
+            switch link.seat.work[key]?.first {
+            case .signin: .signinLate
+            case .ping: .pongLate
+            case .subscribe, .unsubscribe, nil: .subscribeLate
             }
-        world.schedule(.edgeWork(link, key: key), in: world.strikes(fault, link.client) ? 0...45_000 : 0...20)
+        // Where everything waits for it, the connection would mostly be given up.
+        let latestMs: Int64 = answersInOrder && !world.happens(onceIn: 5) ? 5_000 : 45_000
+        world.schedule(.edgeWork(link, key: key), in: world.strikes(fault, link.client) ? 0...latestMs : 0...20)
     }
 
     func work(_ link: Link, _ key: String) throws {
         guard link.isAtEdge, !link.seat.isClosed, let work = link.seat.work[key]?.first else { return }
         switch work {
-        case .subscribe(let auth, let memberData, let frame): try subscribe(link, key, auth, memberData, frame)
-        case .unsubscribe: unsubscribe(link, key)
+        case .subscribe(let channel, let auth, let memberData, let frame):
+            try subscribe(link, channel, auth, memberData, frame)
+        case .unsubscribe(let channel): unsubscribe(link, channel)
         case .signin(let auth, let memberData): try signIn(link, auth, memberData)
-        case .ping(let number):
-            if !world.strikes(.pongWithheld, link.client) {
-                send(link.dialect.pong, data: #"{"ping":\#(number)}"#, to: link)
-            }
+        case .ping(let number): pong(link, number)
         }
         link.seat.work[key]?.removeFirst()
         if link.seat.work[key]?.isEmpty == false { scheduleWork(link, key) }
+    }
+
+    private func pong(_ link: Link, _ number: Int) {
+        if world.strikes(.pongWithheld, link.client) {
+            link.seat.isBlurred = true
+        } else {
+            send(link.dialect.pong, data: #"{"ping":\#(number)}"#, to: link)
+        }
     }
 
     // MARK: - Subscriptions
@@ -212,16 +230,22 @@ final class ModelEdge {
         _ link: Link, _ channel: String, _ auth: String?, _ memberData: String?, _ frame: Int
     ) throws {
         if auth == ModelAuthorizer.wrongSignature || channel.hasPrefix("refused-") {
-            complain("Invalid signature", to: link)
+            refuse(channel, frame, "Invalid signature", link)
             return
         }
         if link.seat.subscriptions[channel] == nil, world.strikes(.subscriptionRefused, link.client) {
-            send(link.dialect.internalSubscriptionError, channel, data: #"{"code":4009,"message":"no"}"#, to: link)
+            link.seat.fates[channel, default: [:]][frame] = .refusedByName
+            send(
+                link.dialect.internalSubscriptionError, channel, data: #"{"code":4009,"message":"no","frame":\#(frame)}"#,
+                to: link)
             return
         }
         let kind = ChannelKind.of(channel)
         if kind.needsAuthorization {
-            guard try checkSignature(auth, link, channel, memberData) else { return }
+            guard try isSigned(auth, link, channel, memberData) else {
+                refuse(channel, frame, "Invalid signature", link)
+                return
+            }
         }
         try require(
             kind != .member || channel == ChannelName.ofMember(link.seat.identity ?? "nobody"),
@@ -231,7 +255,7 @@ final class ModelEdge {
                 confirm(channel, link, kind, frame)
                 return
             }
-            complain("Existing subscription to channel \(channel)", to: link)
+            refuse(channel, frame, "Existing subscription to channel \(channel)", link)
             return
         }
         let memberID = kind == .presence ? Self.memberID(memberData, link.dialect.memberIDKey) : nil
@@ -247,7 +271,15 @@ final class ModelEdge {
         if channel == "public-counted" { tellCount(channel) }
     }
 
+    private func refuse(_ channel: String, _ frame: Int, _ message: String, _ link: Link) {
+        let errors = world.isChaotic ? link.seat.errorsOfRefusal : max(1, link.seat.errorsOfRefusal)
+        link.seat.fates[channel, default: [:]][frame] = errors == 0 ? .refusedInSilence : .refused
+        if errors == 0 { link.seat.isBlurred = true }
+        for _ in 0..<errors { complain(message, to: link, about: (channel, frame)) }
+    }
+
     private func confirm(_ channel: String, _ link: Link, _ kind: ChannelKind, _ frame: Int) {
+        link.seat.fates[channel, default: [:]][frame] = .confirmed
         var data = #"{"frame":\#(frame)}"#
         if kind == .presence {
             let ids = members(of: channel)
@@ -307,9 +339,11 @@ final class ModelEdge {
             complain("Invalid signature", to: link)
             return
         }
-        guard try checkSignature(auth, link, nil, memberData),
-            let memberID = Self.memberID(memberData, link.dialect.identityIDKey)
-        else { return }
+        guard try isSigned(auth, link, nil, memberData) else {
+            complain("Invalid signature", to: link)
+            return
+        }
+        guard let memberID = Self.memberID(memberData, link.dialect.identityIDKey) else { return }
         let isNew = !isOnline(memberID)
         link.seat.identity = memberID
         send(
@@ -338,7 +372,7 @@ final class ModelEdge {
     }
 
     /// Only a new id that crossed the frame on its way excuses a signature for an old one.
-    private func checkSignature(
+    private func isSigned(
         _ auth: String?, _ link: Link, _ channel: String?, _ memberData: String?
     ) throws -> Bool {
         let signatures = link.seat.connectionIDs.map { ModelAuthorizer.signature($0, channel, memberData) }
@@ -346,7 +380,6 @@ final class ModelEdge {
         guard let auth, signatures.contains(auth) else {
             throw Wrong(message: "sends \(auth ?? "nothing") instead of \(signatures.last ?? "")")
         }
-        complain("Invalid signature", to: link)
         return false
     }
 
@@ -365,8 +398,10 @@ final class ModelEdge {
 
     // MARK: - Sending
 
-    func complain(_ message: String, to link: Link) {
-        send(link.dialect.error, data: #"{"code":null,"message":"\#(message)"}"#, to: link)
+    /// `about`: what only the simulation reads.
+    func complain(_ message: String, to link: Link, about: (channel: String, frame: Int)? = nil) {
+        let answer = about.map { #","answers":{"channel":"\#($0.channel)","frame":\#($0.frame)}"# } ?? ""
+        send(link.dialect.error, data: #"{"code":null,"message":"\#(message)"\#(answer)}"#, to: link)
     }
 
     /// `data` comes as a string, or as the value that it stands for.
