@@ -155,6 +155,8 @@ int32_t bird_error_http_status(const bird_error *error);
 int32_t bird_error_curl_code(const bird_error *error);
 /* The URL of the authorizer asked, or "". Valid as long as the error. */
 const char *bird_error_endpoint(const bird_error *error);
+/* The name of the channel that failed or that the edge names in its error, or "". Valid as long as the error. */
+const char *bird_error_channel(const bird_error *error);
 /* 1 if the library tries again by itself or the same call may succeed later, else 0. */
 int32_t bird_error_retriable(const bird_error *error);
 /* Frees an error from an out-parameter; NULL is fine. Not for errors found in records. */
@@ -509,8 +511,9 @@ void bird_members_free(bird_members *members);
    late: what the edge sends with its answer (a cached event, the first count) may be delivered before a handler is bound to a channel
    subscribed while connected. Bind before bird_client_connect(), or to the client, whose handlers get it. binding may be NULL. */
 /* Calls the handler for each record of the channel with this event name, application events and bird:subscription_succeeded,
-   bird:subscription_error, bird:member_added, bird:member_removed, bird:connection_count and bird:decryption_error alike; event NULL
-   means every application event. Handlers of one event run in this order: the channel's named ones, the client's named ones, then those for every
+   bird:subscription_error, bird:member_added, bird:member_removed, bird:connection_count, bird:error and bird:decryption_error alike;
+   event NULL means every application event. bird:error is an error of the edge that names the channel, such as a client event that it
+   refused: the record is a BIRD_RECORD_ERROR, which observers get as well, and its data are those of the edge's message. Handlers of one event run in this order: the channel's named ones, the client's named ones, then those for every
    event, the channel's and the client's, each in order of binding. What is told besides application events has the names of both
    dialects: bird:member_added and pusher:member_added are one event, and its records have the name of the client's dialect. */
 bird_status bird_channel_bind(bird_channel *channel, const char *event, bird_handler handler, void *user_data,
@@ -544,7 +547,7 @@ bird_status bird_client_intern(bird_client *client, const char *event, uint32_t 
 #define BIRD_RECORD_MEMBER_REMOVED 5     /* bird:member_removed; detail: bird_member                          */
 #define BIRD_RECORD_CONNECTION_COUNT 6   /* bird:connection_count                                             */
 #define BIRD_RECORD_STATE 7              /* detail: bird_state_change                                         */
-#define BIRD_RECORD_ERROR 8              /* detail: bird_failure; belongs to no channel                       */
+#define BIRD_RECORD_ERROR 8              /* detail: bird_failure; of a channel if the edge named it, see below */
 #define BIRD_RECORD_SIGNIN_ERROR 9       /* an automatic signin failed; detail: bird_failure                  */
 #define BIRD_RECORD_COMPLETION 10        /* the end of an operation with a tag; detail: bird_completion       */
 #define BIRD_RECORD_REQUEST 11           /* the library asks the program; detail: bird_question               */

@@ -18,6 +18,9 @@ public enum BirdProtocol {
         public static let connectionCount = "bird:connection_count"
         /// An event of an encrypted channel could not be opened, and is lost. Data: an object with `channel` and `event`.
         public static let decryptionError = "bird:decryption_error"
+        /// The edge reported an error that names the channel, such as a client event that it refused; `onError` hears of it as well.
+        /// A subscribed channel stays subscribed. Data: those of the edge's message, an object with `code` and `message`.
+        public static let error = "bird:error"
         /// The cache channel has no event to begin with.
         public static let cacheMiss = "bird:cache_miss"
     }

@@ -237,8 +237,8 @@ public final class BirdRealtime: Sendable {
         observe(BIRD_RECORD_CONNECTION_LOST) { _ in handler() }
     }
 
-    /// Calls the handler for each error that belongs to no channel: refusals of the edge (`code` 4009 and others), attempts that
-    /// failed, channel names that are not allowed, and the error of the configuration.
+    /// Calls the handler for each error of the connection: refusals of the edge (`code` 4009 and others), attempts that failed, errors
+    /// that the edge reports (`channel` is the one that it names), channel names that are not allowed, and the error of the configuration.
     @discardableResult
     public func onError(_ handler: @escaping @Sendable (RealtimeError) -> Void) -> BindingToken {
         if let configurationError {

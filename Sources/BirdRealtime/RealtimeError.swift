@@ -70,7 +70,7 @@ public struct RealtimeError: Error, Sendable, Hashable, CustomStringConvertible 
         public static let gaveUp = Kind(rawValue: BIRD_ERR_GAVE_UP)
         /// The edge accepted a signin without saying which member signed in.
         public static let identity = Kind(rawValue: BIRD_ERR_IDENTITY)
-        /// The edge reported an error that belongs to no channel.
+        /// The edge reported an error.
         public static let server = Kind(rawValue: BIRD_ERR_SERVER)
     }
 
@@ -85,6 +85,8 @@ public struct RealtimeError: Error, Sendable, Hashable, CustomStringConvertible 
     public let httpStatus: Int?
     /// The URL of the authorizer that was asked, nil if none was.
     public let endpoint: String?
+    /// The name of the channel that failed or that the edge named in its error, nil if there is none.
+    public let channel: String?
     /// True if the client tries again by itself, or if the same call may succeed later.
     public let isRetriable: Bool
 
@@ -103,6 +105,7 @@ public struct RealtimeError: Error, Sendable, Hashable, CustomStringConvertible 
         field = fault.field
         httpStatus = fault.httpStatus == 0 ? nil : Int(fault.httpStatus)
         endpoint = fault.endpoint.isEmpty ? nil : fault.endpoint
+        channel = fault.channel.isEmpty ? nil : fault.channel
         isRetriable = fault.isRetriable
     }
 

@@ -24,6 +24,8 @@ package struct Fault: Error, Equatable, Sendable {
     package var curlCode: Int32 = 0
     /// URL of the authorizer asked, or "".
     package var endpoint: String = ""
+    /// The channel concerned, or "".
+    package var channel: String = ""
     package var isRetriable: Bool = false
 
     package init(

@@ -36,6 +36,11 @@ public func bird_error_endpoint(_ error: OpaquePointer!) -> UnsafePointer<CChar>
 }
 
 @c @implementation
+public func bird_error_channel(_ error: OpaquePointer!) -> UnsafePointer<CChar>! {
+    error.map { ErrorObject.at($0).channel } ?? constant("")
+}
+
+@c @implementation
 public func bird_error_retriable(_ error: OpaquePointer!) -> Int32 { fault(error)?.isRetriable == true ? 1 : 0 }
 
 @c @implementation

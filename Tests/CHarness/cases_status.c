@@ -105,6 +105,7 @@ CASE(error_accessors_accept_null) {
     CHECK_INT(bird_error_http_status(NULL), 0);
     CHECK_INT(bird_error_curl_code(NULL), 0);
     CHECK_TEXT(bird_error_endpoint(NULL), "");
+    CHECK_TEXT(bird_error_channel(NULL), "");
     CHECK_INT(bird_error_retriable(NULL), 0);
     bird_error_free(NULL);
 }
@@ -123,6 +124,7 @@ CASE(error_of_a_refused_call_says_what_and_where) {
     CHECK_INT(bird_error_http_status(error), 0);
     CHECK_INT(bird_error_curl_code(error), 0);
     CHECK_TEXT(bird_error_endpoint(error), "");
+    CHECK_TEXT(bird_error_channel(error), "");
     CHECK_INT(bird_error_retriable(error), 0);
     bird_error_free(error);
     bird_options_destroy(options);

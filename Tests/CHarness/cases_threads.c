@@ -136,6 +136,7 @@ ERROR_CALL(bird_error_code, CHECK_INT(bird_error_code(error), 0))
 ERROR_CALL(bird_error_http_status, CHECK_INT(bird_error_http_status(error), 0))
 ERROR_CALL(bird_error_curl_code, CHECK_INT(bird_error_curl_code(error), 0))
 ERROR_CALL(bird_error_endpoint, CHECK_TEXT(bird_error_endpoint(error), ""))
+ERROR_CALL(bird_error_channel, CHECK_TEXT(bird_error_channel(error), ""))
 ERROR_CALL(bird_error_retriable, CHECK_INT(bird_error_retriable(error), 0))
 ERROR_CALL(bird_error_free, (void)error)
 

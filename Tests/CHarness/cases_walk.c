@@ -302,6 +302,7 @@ static void read_error(const bird_error *error) {
     CHECK(bird_error_area(error) >= 0 && bird_error_retriable(error) >= 0 && bird_error_retriable(error) <= 1);
     CHECK(strlen(bird_error_field(error)) < MIB && strlen(bird_error_message(error)) < MIB);
     CHECK(strlen(bird_error_endpoint(error)) < MIB && bird_error_code(error) >= 0);
+    CHECK(strlen(bird_error_channel(error)) < MIB);
     CHECK(bird_error_http_status(error) >= 0 && bird_error_curl_code(error) >= 0);
 }
 
@@ -340,6 +341,7 @@ VERSION_CALL(bird_error_code, bird_error_code(NULL) == 0)
 VERSION_CALL(bird_error_http_status, bird_error_http_status(NULL) == 0)
 VERSION_CALL(bird_error_curl_code, bird_error_curl_code(NULL) == 0)
 VERSION_CALL(bird_error_endpoint, *bird_error_endpoint(NULL) == '\0')
+VERSION_CALL(bird_error_channel, *bird_error_channel(NULL) == '\0')
 VERSION_CALL(bird_error_retriable, bird_error_retriable(NULL) == 0)
 CALL(bird_error_free) {
     (void)w;

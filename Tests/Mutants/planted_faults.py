@@ -210,6 +210,43 @@ FAULTS = [
         "        liveness.stop()\n",
         "",
     ),
+    # Handshakes, and what comes instead of them.
+    Fault(
+        "ids-without-bound",
+        "Session/SessionConnection.swift",
+        "each new connection id makes who waits for the authorizer ask again, however many come",
+        "turn.now < last + Self.connectionIDsApartMs",
+        "turn.now < last",
+    ),
+    Fault(
+        "error-is-no-close",
+        "Wire/Dialect.swift",
+        "an error before the handshake says nothing about the attempt",
+        "refusesByError: true",
+        "refusesByError: false",
+    ),
+    Fault(
+        "greeting-unknown",
+        "Session/SessionInbound.swift",
+        "the greeting of a server of the other dialect is passed over",
+        "            if let other = Dialect.greeting(message.event) { handshakeCame(of: other, &turn) }\n",
+        "            break\n",
+    ),
+    # Errors that name a channel.
+    Fault(
+        "error-ends-subscription",
+        "Session/SessionInbound.swift",
+        "an error that names a subscribed channel ends its subscription",
+        "slot.map({ unanswered[.channel($0)] != nil }) ?? true",
+        "slot.map({ channels[$0].hasAskedEdge }) ?? true",
+    ),
+    Fault(
+        "error-is-no-answer",
+        "Session/SessionInbound.swift",
+        "an error that names a channel which waits for its answer refuses nothing",
+        "        refused(channel, data, &turn)\n",
+        "",
+    ),
     # Liveness.
     Fault(
         "life-unheard",

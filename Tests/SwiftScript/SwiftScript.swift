@@ -108,7 +108,7 @@ private final class Script {
         }
         bird.onConnectingIn { say("connecting in \($0.attempt) \($0.delay ?? -1) \($0.policy ?? "-")") }
         bird.onConnectionLost { say("lost") }
-        bird.onError { say("error \($0.code ?? 0) \($0.message)") }
+        bird.onError { say("error \($0.code ?? 0) \($0.message)\($0.channel.map { " on \($0)" } ?? "")") }
         bird.onSigninError { say("signin error \($0.message)") }
         bird.onSignedIn { say("signed in \($0.memberId) \($0.memberInfo ?? "-")") }
         bird.member.bindGlobal { say("member \($0) \($1?.text ?? "-")") }

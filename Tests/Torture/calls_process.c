@@ -78,6 +78,7 @@ ERROR_CALL(bird_error_code, bird_error_code(error) == 0)
 ERROR_CALL(bird_error_http_status, bird_error_http_status(error) == 0)
 ERROR_CALL(bird_error_curl_code, bird_error_curl_code(error) == 0)
 ERROR_CALL(bird_error_endpoint, *bird_error_endpoint(error) == '\0')
+ERROR_CALL(bird_error_channel, *bird_error_channel(error) == '\0')
 ERROR_CALL(bird_error_retriable, bird_error_retriable(error) <= 1)
 ERROR_CALL(bird_error_free, bird_error_status(NULL) <= BIRD_OK)
 

@@ -65,6 +65,7 @@ def error_fields(error: BirdRealtimeError) -> dict[str, Any]:
         "http_status": error.http_status or 0,
         "curl_code": error.curl_code or 0,
         "endpoint": error.endpoint,
+        "error_channel": error.channel,
         "retriable": int(error.retriable),
     }
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 from conftest import StartClient
 from script_client import ScriptClient
-from scripted_server import Connection, ScriptedServer, dump, event, text
+from scripted_server import CLOSE, DEADLINE_S, Connection, ScriptedServer, dump, event, frame, text
+
+from bird_realtime import BirdRealtime, ConnectionFailed
 
 SOCKET_ID = "4242.1357"
 MEMBER = '{"user_id":"m_7","user_info":{"name":"Noor"}}'
@@ -259,6 +262,72 @@ def test_refusal(server: ScriptedServer, client: ScriptClient, connection: Conne
     refused = client.wait_for_state("failed")
     assert refused["close_code"] == code
     assert server.is_left_alone_for(0.3)
+
+
+# How servers refuse an attempt before the handshake (Bird protocol §23.5), and what they do with the connection then.
+REFUSALS: dict[str, tuple[dict[str, object], Callable[[Connection], None]]] = {
+    "ipe": ({"code": 4001, "message": "Could not found an app with the given key"}, lambda end: end.reset()),
+    "ipe, TLS only": ({"code": 4000, "message": "Application only accepts SSL connections"}, lambda end: end.close()),
+    "slanger": ({"code": 4001, "message": "Could not find app by key nope"}, lambda end: end.send(frame(CLOSE, b""))),
+    "reverb": ({"code": 4001, "message": "Application does not exist"}, lambda end: end.send_close(1000)),
+    "disabled, and left open": ({"code": 4003, "message": "Application disabled"}, lambda end: None),
+    "soketi": ({"code": 4001, "message": "App key nope does not exist."}, lambda end: end.send_close(4001, "no app")),
+}
+
+
+@pytest.mark.parametrize("of", REFUSALS)
+@pytest.mark.parametrize("is_stringified", [False, True])
+def test_an_error_before_the_handshake_is_final_as_its_code_says(
+    server: ScriptedServer, client: ScriptClient, of: str, is_stringified: bool
+) -> None:
+    error, end = REFUSALS[of]
+    client.do("subscribe", "orders", 0)
+    accepted = server.accept()
+    data = dump(error).decode() if is_stringified else error
+    accepted.upgrade(text({"event": "pusher:error", "data": data}))
+    end(accepted)
+    told = client.wait_for("error")
+    assert (told["error"], told["code"], told["message"]) == ("BIRD_ERR_REFUSED", error["code"], error["message"])
+    refused = client.wait_for_state("failed")
+    assert (refused["reason"], refused["close_code"]) == ("BIRD_ERR_REFUSED", error["code"])
+    assert server.is_left_alone_for(0.3)
+    assert len(client.all("error")) == 1
+
+
+@pytest.mark.parametrize(("code", "least_ms", "most_ms"), [(4100, 100, 100), (4200, 0, 0)])
+def test_an_error_before_the_handshake_may_ask_for_another_attempt(
+    server: ScriptedServer, client: ScriptClient, code: int, least_ms: int, most_ms: int
+) -> None:
+    accepted = server.accept()
+    accepted.upgrade(text({"event": "pusher:error", "data": {"code": code, "message": "not now"}}))
+    accepted.expect_close(1000)
+    told = client.wait_for("error")
+    assert (told["error"], told["code"], told["message"]) == ("BIRD_ERR_SERVER", code, "not now")
+    lost = client.wait_for_state("unavailable")
+    assert (lost["reason"], lost["close_code"]) == ("BIRD_ERR_LOST", code)
+    assert least_ms <= lost["delay_ms"] <= most_ms
+    server.accept().upgrade(established())
+    client.wait_for_state("connected")
+
+
+def test_an_error_without_such_a_code_does_not_end_an_attempt(server: ScriptedServer, client: ScriptClient) -> None:
+    accepted = server.accept()
+    accepted.upgrade(text({"event": "pusher:error", "data": {"code": None, "message": "a hiccup"}}))
+    assert client.wait_for("error")["message"] == "a hiccup"
+    accepted.send(established())
+    client.wait_for_state("connected")
+
+
+def test_who_waits_for_a_subscription_hears_of_the_refusal(server: ScriptedServer) -> None:
+    with BirdRealtime("nope", dialect="pusher", ws_host=server.host, allow_insecure=True) as bird:
+        channel = bird.subscribe("orders")
+        accepted = server.accept()
+        accepted.upgrade(text({"event": "pusher:error", "data": {"code": 4001, "message": "no such app"}}))
+        accepted.reset()
+        with pytest.raises(ConnectionFailed, match="no such app") as refused:
+            channel.wait_subscribed(DEADLINE_S)
+        assert refused.value.code == 4001
+        assert bird.connection.state == "failed"
 
 
 @pytest.mark.parametrize("code", [1000, 4100, 4200])

@@ -26,6 +26,17 @@ def run(edge: EdgeServer, run_swift: RunSwift) -> RunSwift:
     return lambda *options: run_swift("swift-script", edge.app_key, edge.ws_host, *options)
 
 
+def test_an_error_that_names_a_channel(edge: EdgeServer, run: RunSwift) -> None:
+    """As soketi refuses client events: on the channel, and where errors of the connection are told."""
+    script = run()
+    script.write("subscribe orders")
+    script.write("bind orders bird:error")
+    script.wait_for("orders bird:subscription_succeeded .*")
+    edge.inject_text('{"event":"bird:error","channel":"orders","data":{"code":4301,"message":"slow down"}}')
+    assert json.loads(script.wait_for("bird:error: (.*)")[1]) == {"code": 4301, "message": "slow down"}
+    script.wait_for("error 4301 slow down on orders")
+
+
 def test_authorizer_closures(edge: EdgeServer, run: RunSwift) -> None:
     script = run("authorizer=1")
     script.write("subscribe private-ledger")

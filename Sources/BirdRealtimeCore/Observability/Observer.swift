@@ -63,6 +63,9 @@ final class Observer {
             if !told.contains(fault.message) {
                 log.write(.warn, Self.area(fault), status: fault.status, fault.message)
             }
+        case .channelError(_, _, let fault):
+            diary.note(fault)
+            log.write(.warn, .channel, status: fault.status, channel: fault.channel, fault.message)
         case .subscribed(let reference, _, let members, _, let isResubscribe, let interruptedMs):
             let name = Self.name(reference)
             let again = isResubscribe ? " again, after \(interruptedMs) ms" : ""

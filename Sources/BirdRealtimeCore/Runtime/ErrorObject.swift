@@ -7,11 +7,12 @@ package final class ErrorObject: @unchecked Sendable {
     package let field: UnsafePointer<CChar>
     package let message: UnsafePointer<CChar>
     package let endpoint: UnsafePointer<CChar>
+    package let channel: UnsafePointer<CChar>
     private let strings: UnsafeMutablePointer<CChar>
 
     package init(_ fault: Fault) {
         self.fault = fault
-        let texts = [fault.field, fault.message, fault.endpoint].map { Array($0.utf8) }
+        let texts = [fault.field, fault.message, fault.endpoint, fault.channel].map { Array($0.utf8) }
         strings = .allocate(capacity: texts.reduce(texts.count) { $0 + $1.count })
         var starts: [UnsafePointer<CChar>] = []
         var next = strings
@@ -27,6 +28,7 @@ package final class ErrorObject: @unchecked Sendable {
         field = starts[0]
         message = starts[1]
         endpoint = starts[2]
+        channel = starts[3]
     }
 
     deinit { strings.deallocate() }

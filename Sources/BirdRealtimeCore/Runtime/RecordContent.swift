@@ -119,6 +119,12 @@ extension RecordContent {
         case .connectingIn(let change): return Self.stateContent(BIRD_RECORD_CONNECTING_IN, change)
         case .connectionLost: return RecordContent(kind: BIRD_RECORD_CONNECTION_LOST)
         case .error(let fault): return Self.failure(BIRD_RECORD_ERROR, fault)
+        case .channelError(let reference, let data, let fault):
+            var content = Self.failure(BIRD_RECORD_ERROR, fault)
+            content.channel = reference
+            content.event = dialect.error
+            content.data = data
+            return content
         case .signinFailed(let fault): return Self.failure(BIRD_RECORD_SIGNIN_ERROR, fault)
         case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
             let count = UInt32(truncatingIfNeeded: members?.count ?? 0)

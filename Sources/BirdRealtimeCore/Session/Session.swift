@@ -23,6 +23,8 @@ package struct Session: ~Copyable, Sendable {
     var transport: TransportID?
     var transports: UInt64 = 0
     var transportOpenedAt: Instant?
+    /// When the edge last gave the present connection another id.
+    var connectionIDChangedAt: Instant?
     /// What the transport was doing when last heard of, for the error of an attempt that takes too long.
     var transportStep = ""
     /// Attempts since the last handshake or the program's own call.

@@ -255,9 +255,11 @@ extension Session {
     }
 
     private mutating func failed(
-        _ applicant: Applicant, _ fault: Fault, _ data: InboundMessage.Data = .none, willRetry: Bool,
+        _ applicant: Applicant, _ cause: Fault, _ data: InboundMessage.Data = .none, willRetry: Bool,
         _ turn: inout Turn
     ) {
+        var fault = cause
+        fault.channel = channelName(of: applicant) ?? ""
         switch applicant {
         case .channel(let slot):
             turn.emit(.subscriptionFailed(channels[slot].reference, fault, data: data, willRetry: willRetry))

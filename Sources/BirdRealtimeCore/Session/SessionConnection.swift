@@ -2,6 +2,9 @@ import CBirdRealtimeABI
 
 /// The life of connections: attempts, the handshake, ends and what is planned after them (Bird protocol 4 and 7).
 extension Session {
+    /// From one new id of a connection to the next.
+    private static var connectionIDsApartMs: Int64 { 5_000 }
+
     // MARK: - The program's calls
 
     mutating func connect(_ turn: inout Turn) {
@@ -25,9 +28,7 @@ extension Session {
 
     mutating func disconnect(_ turn: inout Turn) {
         guard state != .disconnected else { return }
-        if let transport {
-            turn.effects.append(.close(transport, code: 1000, reason: "client disconnect", abandon: false))
-        }
+        closeTransport(code: 1000, "client disconnect", &turn)
         forgetAttempts()
         leave(
             to: .disconnected, reason: BIRD_OK, "disconnect was called", closeCode: 0,
@@ -59,6 +60,7 @@ extension Session {
         let id = TransportID(number: transports)
         transport = id
         transportOpenedAt = nil
+        connectionIDChangedAt = nil
         transportStep = ""
         edgeErrorCode = 0
         hasToldCut = false
@@ -73,7 +75,10 @@ extension Session {
     mutating func handshakeCame(_ handshake: Payload.Handshake, _ turn: inout Turn) {
         guard let id = handshake.connectionID else {
             if state == .connecting {
-                handshakeLacksID(&turn)
+                refuseHandshake(
+                    field: "handshake",
+                    "Handshake missing \(dialect.connectionIDKey): the server does not speak the dialect \(dialect.name). "
+                        + "Check ws_host and dialect.", reason: "handshake missing \(dialect.connectionIDKey)", &turn)
             }
             return
         }
@@ -93,9 +98,15 @@ extension Session {
         beginEverything(&turn)
     }
 
-    /// Answers of authorizers are good for one connection id only: who waits for one, or has yet to use it, asks again.
+    /// Answers of authorizers are good for one connection id only: who waits for one, or has yet to use it, asks again (Bird protocol 4).
+    /// Of an edge that gives one id after the other, which no edge does, that would make a flood of requests to the authorizer.
     private mutating func identifierChanged(to id: String, _ turn: inout Turn) {
         guard connectionID != id else { return }
+        if let last = connectionIDChangedAt, turn.now < last + Self.connectionIDsApartMs {
+            tooManyIDs(&turn)
+            return
+        }
+        connectionIDChangedAt = turn.now
         connectionID = id
         for applicant in applicants {
             switch self[applicant].phase {
@@ -106,37 +117,40 @@ extension Session {
         }
     }
 
-    private mutating func handshakeLacksID(_ turn: inout Turn) {
+    private mutating func tooManyIDs(_ turn: inout Turn) {
         let fault = Fault(
             BIRD_ERR_PROTOCOL, .connection, field: "handshake",
-            "Handshake missing \(dialect.connectionIDKey): the server does not speak the dialect \(dialect.name). "
-                + "Check ws_host and dialect.")
+            "The edge gave the connection two new ids within \(Self.connectionIDsApartMs) ms: the connection was closed.",
+            code: 1002, isRetriable: true)
+        closeTransport(code: 1002, "connection ids without end", &turn)
+        report(fault, &turn)
+        retry(after: fault, .policy, &turn)
+    }
+
+    /// The server is another than the options expect: no attempt would end otherwise.
+    private mutating func refuseHandshake(field: String, _ message: String, reason: String, _ turn: inout Turn) {
+        let fault = Fault(BIRD_ERR_PROTOCOL, .connection, field: field, message)
         turn.emit(.error(fault))
-        if let transport {
-            turn.effects.append(
-                .close(transport, code: 4001, reason: "handshake missing \(dialect.connectionIDKey)", abandon: false))
-        }
+        closeTransport(code: 4001, reason, &turn)
         leave(to: .failed, reason: fault.status, fault.message, closeCode: 4001, operations: fault, &turn)
+    }
+
+    /// A server of another dialect is known by its first words.
+    mutating func handshakeCame(of other: Dialect, _ turn: inout Turn) {
+        guard state == .connecting else { return }
+        refuseHandshake(
+            field: "dialect",
+            "The server speaks the dialect \(other.name), and this client is set to \(dialect.name). "
+                + "Set dialect to \(other.name), or ws_host to another server.",
+            reason: "handshake of the dialect \(other.name)", &turn)
     }
 
     // MARK: - Ends
 
     mutating func transportEnded(_ end: TransportEnd, _ turn: inout Turn) {
         switch end {
-        case .closed(let code, let reason) where dialect.isRefusal(code):
-            let text = reason.isEmpty ? "The edge refused the connection." : reason
-            let fault = Fault(BIRD_ERR_REFUSED, .connection, text, code: Int32(code))
-            // An edge that first reports why it is going to refuse has told it.
-            if fault.code != edgeErrorCode {
-                turn.emit(.error(fault))
-            }
-            leave(to: .failed, reason: fault.status, fault.message, closeCode: fault.code, operations: fault, &turn)
         case .closed(let code, let reason):
-            let detail = reason.isEmpty ? "" : ": \(reason)"
-            let fault = Fault(
-                BIRD_ERR_LOST, .connection, "The edge closed the connection with code \(code)\(detail)",
-                code: Int32(code), isRetriable: true)
-            retry(after: fault, Backoff.Band(closeCode: code), &turn)
+            ended(by: code, reason, "The edge closed the connection with code", &turn)
         case .failed(let fault):
             report(fault, &turn)
             retry(after: fault, fault.status == BIRD_ERR_SIZE ? .atOnce : .policy, &turn)
@@ -144,6 +158,30 @@ extension Session {
             report(fault, &turn)
             retry(after: fault, .policy, retryAfterMs: min(max(retryAfterMs, 0), RetryAfter.waitMsMax), &turn)
         }
+    }
+
+    /// What the edge says with a code at the end of a connection or an attempt. `way`: how it said so.
+    private mutating func ended(by code: UInt16, _ reason: String, _ way: String, _ turn: inout Turn) {
+        guard !dialect.isRefusal(code) else {
+            let text = reason.isEmpty ? "The edge refused the connection." : reason
+            let fault = Fault(BIRD_ERR_REFUSED, .connection, text, code: Int32(code))
+            // An edge that first reports why it is going to refuse has told it.
+            if fault.code != edgeErrorCode {
+                turn.emit(.error(fault))
+            }
+            leave(to: .failed, reason: fault.status, fault.message, closeCode: fault.code, operations: fault, &turn)
+            return
+        }
+        let detail = reason.isEmpty ? "" : ": \(reason)"
+        let fault = Fault(BIRD_ERR_LOST, .connection, "\(way) \(code)\(detail)", code: Int32(code), isRetriable: true)
+        retry(after: fault, Backoff.Band(closeCode: code), &turn)
+    }
+
+    /// An error before the handshake is the edge's last word on this attempt: its code means what that of a close would.
+    mutating func attemptRefused(_ code: UInt16, _ error: Fault, _ turn: inout Turn) {
+        closeTransport(code: 1000, "error \(code)", &turn)
+        if !dialect.isRefusal(code) { report(error, &turn) }
+        ended(by: code, error.message, "The edge refused the attempt with error", &turn)
     }
 
     mutating func livenessFailed(_ turn: inout Turn) {
@@ -169,6 +207,11 @@ extension Session {
         retry(after: fault, .policy, &turn)
     }
 
+    private mutating func closeTransport(code: UInt16, _ reason: String, _ turn: inout Turn) {
+        guard let transport else { return }
+        turn.effects.append(.close(transport, code: code, reason: reason, abandon: false))
+    }
+
     private mutating func abandonTransport(code: UInt16?, _ reason: String, _ turn: inout Turn) {
         guard let transport else { return }
         turn.effects.append(.close(transport, code: code, reason: reason, abandon: true))
@@ -178,7 +221,7 @@ extension Session {
     private mutating func report(_ fault: Fault, _ turn: inout Turn) {
         if state == .connected, fault.status == BIRD_ERR_LOST { return }
         if let last = reportedFailure, last.status == fault.status, last.field == fault.field,
-            last.httpStatus == fault.httpStatus, last.curlCode == fault.curlCode
+            last.code == fault.code, last.httpStatus == fault.httpStatus, last.curlCode == fault.curlCode
         {
             return
         }

@@ -42,7 +42,7 @@ extension Session {
         case dialect.watchlistEvents where state == .connected:
             watchlistCame(message.data, &turn)
         default:
-            break
+            if let other = Dialect.greeting(message.event) { handshakeCame(of: other, &turn) }
         }
     }
 
@@ -59,6 +59,8 @@ extension Session {
             confirmed(channel, message.data, &turn)
         case dialect.internalSubscriptionError, dialect.subscriptionError:
             refused(channel, message.data, &turn)
+        case dialect.error:
+            edgeReported(message.data, on: channel, &turn)
         default:
             guard let slot = channels.slot(named: channel), channels[slot].isSubscribed else { return }
             receive(message, onSubscribed: slot, &turn)
@@ -94,13 +96,36 @@ extension Session {
     }
 
     private mutating func edgeReported(_ error: Payload.EdgeError, _ turn: inout Turn) {
-        let fault = Fault(
-            BIRD_ERR_SERVER, .connection, error.message ?? "The edge reported an error without a message.",
-            code: error.code)
+        let fault = Self.fault(error, .connection)
+        if dialect.refusesByError, state == .connecting, let code = UInt16(exactly: error.code), 4000...4999 ~= code {
+            attemptRefused(code, fault, &turn)
+            return
+        }
         edgeErrorCode = error.code
         turn.emit(.error(fault))
-        if error.code != Self.clientEventLimitCode, error.code != Self.watchlistLimitCode {
-            blame(for: fault, &turn)
-        }
+        if Self.mayAnswer(error) { blame(for: fault, &turn) }
+    }
+
+    /// Some servers name the channel (Bird protocol 23.5). What waits for its answer is refused by it; what is subscribed stays so.
+    private mutating func edgeReported(_ data: InboundMessage.Data, on channel: String, _ turn: inout Turn) {
+        let error = Payload.error(data)
+        let slot = channels.slot(named: channel)
+        var fault = Self.fault(error, .channel)
+        // What no channel can be called is not passed on as one.
+        fault.channel = channel.utf8.count <= EventName.charactersMax ? channel : ""
+        let told = slot.map { channels[$0] }.flatMap { $0.kind == .member ? nil : $0.reference }
+        turn.emit(.channelError(told ?? .none, data: data, fault))
+        guard Self.mayAnswer(error), slot.map({ unanswered[.channel($0)] != nil }) ?? true else { return }
+        refused(channel, data, &turn)
+    }
+
+    private static func fault(_ error: Payload.EdgeError, _ area: Fault.Area) -> Fault {
+        Fault(
+            BIRD_ERR_SERVER, area, error.message ?? "The edge reported an error without a message.", code: error.code)
+    }
+
+    /// Limits of client events and of watchlists say nothing about a subscribe or a signin.
+    private static func mayAnswer(_ error: Payload.EdgeError) -> Bool {
+        error.code != clientEventLimitCode && error.code != watchlistLimitCode
     }
 }

@@ -228,6 +228,8 @@ package enum SessionEvent: Equatable, Sendable {
     case connectingIn(StateChange)
     /// The error surface: belongs to no channel.
     case error(Fault)
+    /// The error surface, and the channel that the edge named; `.none`: the program holds none of this name. `data` as they came.
+    case channelError(ChannelReference, data: InboundMessage.Data, Fault)
     /// `members` and `myID` for presence channels, else nil; `data` is the success payload as it came.
     case subscribed(
         ChannelReference, data: InboundMessage.Data, members: Roster?, myID: String?, isResubscribe: Bool,

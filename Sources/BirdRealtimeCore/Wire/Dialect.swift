@@ -43,6 +43,10 @@ package final class Dialect: Sendable {
     /// Of close codes, 4300 to 4999 mean what 4000 to 4099 do.
     private let refusesFrom4300: Bool
 
+    /// Servers refuse an attempt by an error frame before the handshake whose code is that of a close (Bird protocol 23.5), and drop the
+    /// connection or close it with another.
+    package let refusesByError: Bool
+
     /// Host of an edge: what stands before and after the region.
     package let hostPrefix = "ws-"
     package let hostSuffix: String
@@ -54,7 +58,7 @@ package final class Dialect: Sendable {
         channelDataKey: "member_data", identityKey: "member_data", memberIDKey: "member_id", identityIDKey: "member_id",
         memberInfoKey: "member_info", watchlistIDsKey: "member_ids", connectionCountKey: "connection_count",
         authEncoding: .json, needsAuthStatus200: false, activityTimeoutRule: .serverOverrides, pingData: nil,
-        publicAuth: nil, refusesFrom4300: false,
+        publicAuth: nil, refusesFrom4300: false, refusesByError: false,
         hostSuffix: ".realtime.platform.bird.com", regions: ["us1", "eu1"])
 
     package static let pusher = Dialect(
@@ -62,13 +66,18 @@ package final class Dialect: Sendable {
         channelDataKey: "channel_data", identityKey: "user_data", memberIDKey: "user_id", identityIDKey: "id",
         memberInfoKey: "user_info", watchlistIDsKey: "user_ids", connectionCountKey: "subscription_count",
         authEncoding: .form, needsAuthStatus200: true, activityTimeoutRule: .smallerWins, pingData: "{}",
-        publicAuth: "", refusesFrom4300: true, hostSuffix: ".pusher.com",
+        publicAuth: "", refusesFrom4300: true, refusesByError: true, hostSuffix: ".pusher.com",
         regions: nil)
 
     private static let all = [bird, pusher]
 
     package static func named(_ name: String) -> Dialect? {
         all.first { $0.name == name }
+    }
+
+    /// The dialect whose edges begin with this event, nil: it is no handshake.
+    static func greeting(_ event: String) -> Dialect? {
+        all.first { $0.connectionEstablished == event }
     }
 
     /// Programs that go from one protocol to the other keep their handlers: an event that the client tells of has the names of all
@@ -88,7 +97,7 @@ package final class Dialect: Sendable {
     private var toldEvents: [String] {
         [
             subscriptionSucceeded, subscriptionError, memberAdded, memberRemoved, connectionCount, cacheMiss,
-            decryptionError,
+            decryptionError, error,
         ]
     }
 
@@ -103,6 +112,7 @@ package final class Dialect: Sendable {
 
     // Frames of the edge about the connection (5.2).
     package let connectionEstablished: String
+    /// Of the connection, or of the channel that it names.
     package let error: String
     package let signinSuccess: String
     package let watchlistEvents: String
@@ -127,7 +137,7 @@ package final class Dialect: Sendable {
         identityKey: String, memberIDKey: String, identityIDKey: String, memberInfoKey: String, watchlistIDsKey: String,
         connectionCountKey: String, authEncoding: AuthEncoding, needsAuthStatus200: Bool,
         activityTimeoutRule: ActivityTimeoutRule, pingData: String?, publicAuth: String?,
-        refusesFrom4300: Bool, hostSuffix: String, regions: [String]?
+        refusesFrom4300: Bool, refusesByError: Bool, hostSuffix: String, regions: [String]?
     ) {
         self.name = name
         self.prefix = prefix
@@ -146,6 +156,7 @@ package final class Dialect: Sendable {
         self.pingData = pingData
         self.publicAuth = publicAuth
         self.refusesFrom4300 = refusesFrom4300
+        self.refusesByError = refusesByError
         self.hostSuffix = hostSuffix
         self.regions = regions
 

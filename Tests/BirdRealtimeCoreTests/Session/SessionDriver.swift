@@ -267,6 +267,8 @@ struct SessionDriver: ~Copyable {
         case .connectionLost: "lost"
         case .connectingIn: "connecting in"
         case .error(let fault): "error \(fault.status) \(fault.code) \(printable(fault.message))"
+        case .channelError(let channel, _, let fault):
+            "error on \(channel.bits) \(printable(fault.channel)) \(fault.status) \(fault.code) \(printable(fault.message))"
         case .subscribed(let channel, _, let members, let myID, let isResubscribe, let interruptedMs):
             "subscribed \(channel.bits)"
                 + (members.map { " [" + $0.members.map(line).joined(separator: " ") + "] me \(myID ?? "none")" } ?? "")

@@ -471,8 +471,9 @@ import Testing
             driver.subscribe("orders", 1)
             driver.edge(event, "orders", data: data)
             let detail = text.map { ": \($0)" } ?? "."
-            let fault = Fault(
+            var fault = Fault(
                 BIRD_ERR_DENIED, .channel, "The edge refused the subscription of orders\(detail)", code: code)
+            fault.channel = "orders"
             #expect(
                 driver.events.last
                     == .subscriptionFailed(

@@ -135,5 +135,6 @@ void print_error(const bird_error *error) {
     json_number("http_status", bird_error_http_status(error));
     json_number("curl_code", bird_error_curl_code(error));
     json_string("endpoint", bird_error_endpoint(error));
+    json_string("error_channel", bird_error_channel(error));
     json_number("retriable", bird_error_retriable(error));
 }

@@ -139,7 +139,9 @@ private final class Host {
     }
 
     private func read(_ error: OpaquePointer?) {
-        for text in [bird_error_field(error), bird_error_message(error), bird_error_endpoint(error)] { touch(text) }
+        for text in [
+            bird_error_field(error), bird_error_message(error), bird_error_endpoint(error), bird_error_channel(error),
+        ] { touch(text) }
         _ = bird_error_area(error) &+ bird_error_code(error) &+ bird_error_http_status(error)
         _ = bird_error_curl_code(error) &+ bird_error_retriable(error)
     }

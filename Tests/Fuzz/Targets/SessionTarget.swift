@@ -371,7 +371,8 @@ private struct FuzzedClient: ~Copyable {
             try require(operations.remove(operation) != nil, "operation \(operation) ends twice")
         case .signedIn(let member, _): try require(!member.id.isEmpty, "signs nobody in")
         case .connectingIn(let change): try require(change.delayMs >= 0, "an attempt in \(change.delayMs) ms")
-        case .subscriptionFailed, .decryptionFailed, .watchlist, .error, .connectionLost, .signinFailed: break
+        case .subscriptionFailed, .decryptionFailed, .watchlist, .error, .channelError, .connectionLost, .signinFailed:
+            break
         }
     }
 

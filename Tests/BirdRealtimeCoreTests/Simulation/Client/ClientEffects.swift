@@ -76,6 +76,10 @@ extension SimulatedClient {
             try program.ended(operation)
         case .error(let fault):
             if fault.status == BIRD_ERR_SERVER, fault.code != 4301, fault.code != 4302 { confirmations.errorCame() }
+        case .channelError(let reference, _, let fault):
+            let wanted = program.wanted[fault.channel] ?? .none
+            try require(reference == wanted, "reports an error on \(fault.channel) as on \(reference.bits)")
+            if fault.code != 4301, fault.code != 4302 { confirmations.errorCame() }
         case .connectionLost:
             try require(lastChange?.previous == .connected, "loses a connection that was none")
             try require(!world.isSettled, "loses a connection on which nothing is wrong")
@@ -145,7 +149,7 @@ extension SimulatedClient {
     }
 
     /// What the edge says beside what the session looks at.
-    private static func number(_ key: String, in data: InboundMessage.Data) -> Int? {
+    static func number(_ key: String, in data: InboundMessage.Data) -> Int? {
         JSONDocument.parse(bytes(data))?[key]?.numberText.flatMap { Int($0) }
     }
 
@@ -202,7 +206,14 @@ extension SimulatedClient {
         let (pongs, errors) = (pongsSent, confirmations.errorsHeard)
         let isPlain = isPlainConfirmation(message)
         noteAnswer(message)
+        let refusal = channelOfRefusal(message)
+        let (before, id) = (state, session.connectionID)
         try handle(.message(link.transport, message))
+        try require(
+            refusal == nil || told.channels[refusal ?? .none] == .failed,
+            "does not take the error that names \(message.channel ?? "") for the answer")
+        if before == .connecting { try checkGreeting(message) }
+        if !id.isEmpty, !session.connectionID.isEmpty, session.connectionID != id { try takesNewID() }
         try require(!isPing || pongsSent > pongs, "does not answer a ping")
         try require(
             !isPlain || told.channels[program.wanted[message.channel ?? ""] ?? .none] != .pending,
@@ -226,6 +237,36 @@ extension SimulatedClient {
         {
             confirmations.answerCame(frame, of: name)
         }
+    }
+
+    /// The channel of which the edge reports an error that can only be the answer to its subscribe.
+    private func channelOfRefusal(_ message: InboundMessage) -> ChannelReference? {
+        guard message.event == dialect.error, state == .connected, let name = message.channel,
+            Self.number("code", in: message.data) == 4009, let reference = program.wanted[name],
+            told.channels[reference] == .pending, asked[name] != nil, confirmations.isOnlyFrame(of: name)
+        else { return nil }
+        return reference
+    }
+
+    /// What a server says before the handshake may be its last word.
+    private func checkGreeting(_ message: InboundMessage) throws {
+        guard message.channel == nil else { return }
+        if message.event == dialect.error, dialect === Dialect.pusher {
+            let code = Self.number("code", in: message.data).flatMap { UInt16(exactly: $0) } ?? 0
+            let isFinal = dialect.isRefusal(code)
+            try require(!isFinal || state == .failed, "is \(state) after error \(code) before the handshake")
+            let isOver = isFinal || 4100...4299 ~= code
+            try require(isOver == (state != .connecting), "is \(state) after error \(code) before the handshake")
+        }
+        let other = dialect === Dialect.bird ? Dialect.pusher : .bird
+        try require(
+            message.event != other.connectionEstablished || state == .failed,
+            "is \(state) at a server of another dialect")
+    }
+
+    private func takesNewID() throws {
+        try require(now >= newIDAt.map { $0 + 5_000 } ?? .min, "takes one connection id after the other")
+        newIDAt = now
     }
 
     private func opened(_ data: InboundMessage.Data, _ reference: ChannelReference) -> [UInt8]? {

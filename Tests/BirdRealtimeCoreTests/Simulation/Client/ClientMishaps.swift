@@ -32,10 +32,13 @@ extension SimulatedClient {
         case .silenceForEver: link.fallSilent(forEver: true)
         case .closeCode: edge.close(link, closeCode())
         case .handshakeRepeated where link.seat.isGreeted: edge.giveNewID(link)
+        case .handshakesEndless where link.seat.isGreeted: for _ in 0..<5 { edge.giveNewID(link) }
         case .errorUnrelated where link.seat.isGreeted: edge.complain("Something unrelated", to: link)
         case .errorLimit where link.seat.isGreeted:
-            let code = Bool.random(using: &world.random) ? 4301 : 4302
-            edge.send(dialect.error, data: #"{"code":\#(code),"message":"slow down"}"#, to: link)
+            edge.complain("slow down", code: Bool.random(using: &world.random) ? 4301 : 4302, to: link)
+        case .errorOnChannel where link.seat.isGreeted:
+            let channel = world.pick(link.seat.subscriptions.keys.sorted() + ["never-wanted"])
+            edge.complain("slow down", code: world.pick([4301, 4301, 4302, 4009]), on: channel, to: link)
         case .pingMessage where link.seat.isGreeted: edge.send(dialect.ping, data: "{}", to: link)
         case .pongMessageUnasked where link.seat.isGreeted:
             isMisled = true

@@ -32,6 +32,7 @@ extension SimulatedClient {
         let key = UpgradeRequest.key(random: (world.random.next(), world.random.next()))
         socket = Socket(link: link, key: key)
         silence.connectionBegan()
+        newIDAt = nil
         link.toEdge(UpgradeRequest.bytes(host: "edge.example", path: "/", key: key, userAgent: "simulation"))
         try handle(.transportStep(link.transport, "upgrade"))
     }

@@ -66,6 +66,9 @@ struct Confirmations {
     /// The channel was not left since this frame.
     func isPresent(_ frame: Int, of name: String) -> Bool { frame > left[name] ?? 0 }
 
+    /// One frame has asked for the channel, and nobody has left it.
+    func isOnlyFrame(of name: String) -> Bool { frames[name] == 1 && left[name] == nil }
+
     /// The program is told of a success because of this frame. True: the channel was left since, and nobody could know.
     func isMistaken(_ frame: Int, of name: String, isInOrder: Bool) throws -> Bool {
         try require(frame <= frames[name] ?? 0, "is told of a success of \(name) that no frame asked for")

@@ -32,6 +32,8 @@ final class SimulatedClient {
     var lastHeard: Int64 = 0
     var silence = Silence()
     var setbacks = Setbacks()
+    /// When the edge last gave the connection another id.
+    var newIDAt: Int64?
     /// What the session is handling.
     var input = SessionInput.timer
     var lastChange: StateChange?

@@ -43,7 +43,7 @@ struct Waits {
         }
         if plan.previous != plan.current {
             if let openedAt { shortLives = now - openedAt < Self.shortLifeMs ? shortLives + 1 : 0 }
-            ended = (now, Self.band(input, wasConnected: plan.previous == .connected))
+            ended = (now, Self.band(input, dialect, wasConnected: plan.previous == .connected))
         } else if case .reconnect(_, .refuse) = input {
             ended = (now, .policy)
         } else if case .reconnect(_, .proceed(let delayMs)) = input {
@@ -73,13 +73,20 @@ struct Waits {
         dialect.name == Dialect.pusher.name ? [4000...4099, 4300...4999] : [4000...4099]
     }
 
-    private static func band(_ input: SessionInput, wasConnected: Bool) -> Band {
+    private static func band(_ input: SessionInput, _ dialect: Dialect, wasConnected: Bool) -> Band {
         switch input {
-        case .transportEnded(_, .closed(let code, _)):
-            4200...4299 ~= code ? .atOnce : 4100...4199 ~= code ? .overCapacity : .policy
+        case .transportEnded(_, .closed(let code, _)): band(code)
+        // An error before the handshake, or a protocol that was broken.
+        case .message(_, let message) where message.event == dialect.error:
+            band(SimulatedClient.number("code", in: message.data).flatMap { UInt16(exactly: $0) } ?? 0)
+        case .message: .policy
         case .transportEnded(_, .failed(let fault)): fault.status == BIRD_ERR_SIZE ? .atOnce : .policy
         default: wasConnected ? .atOnce : .policy
         }
+    }
+
+    private static func band(_ code: UInt16) -> Band {
+        4200...4299 ~= code ? .atOnce : 4100...4199 ~= code ? .overCapacity : .policy
     }
 
     private func bounds(_ band: Band, step: Int, _ configuration: SessionConfiguration) -> (least: Int64, most: Int64) {

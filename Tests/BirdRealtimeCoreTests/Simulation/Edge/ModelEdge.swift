@@ -68,6 +68,17 @@ final class ModelEdge {
 
     func greet(_ link: Link) {
         guard link.isAtEdge, !link.seat.isClosed else { return }
+        if !link.seat.isGreeted {
+            if world.strikes(.errorBeforeHandshake, link.client) {
+                refuseByError(link)
+                return
+            }
+            if world.strikes(.greetingOfOther, link.client) {
+                let other = link.dialect === Dialect.bird ? Dialect.pusher : .bird
+                send(other.connectionEstablished, data: #"{"\#(other.connectionIDKey)":"1.1"}"#, to: link)
+                return
+            }
+        }
         link.seat.isGreeted = true
         world.figures.connections += 1
         let lacksID = link.seat.connectionIDs.count == 1 && world.strikes(.handshakeLacksID, link.client)
@@ -75,6 +86,17 @@ final class ModelEdge {
         send(
             link.dialect.connectionEstablished, data: "{\(id)\"activity_timeout\":\(Self.activityTimeoutSeconds)}",
             to: link)
+    }
+
+    /// What servers say that close without a code, or not at all, afterwards.
+    private func refuseByError(_ link: Link) {
+        let code = world.pick([4000, 4001, 4003, 4009, 4100, 4200, 4299, 4300, 4999, 1000, nil] as [Int?])
+        complain("No such app", code: code ?? nil, to: link)
+        switch world.pick([0, 1, 2]) {
+        case 0: end(link)
+        case 1: close(link, 1000)
+        default: break
+        }
     }
 
     func link(of client: SimulatedClient) -> Link? {
@@ -235,9 +257,8 @@ final class ModelEdge {
         }
         if link.seat.subscriptions[channel] == nil, world.strikes(.subscriptionRefused, link.client) {
             link.seat.fates[channel, default: [:]][frame] = .refusedByName
-            send(
-                link.dialect.internalSubscriptionError, channel, data: #"{"code":4009,"message":"no","frame":\#(frame)}"#,
-                to: link)
+            let event = world.pick([link.dialect.internalSubscriptionError, link.dialect.error]) ?? ""
+            send(event, channel, data: #"{"code":4009,"message":"no","frame":\#(frame)}"#, to: link)
             return
         }
         let kind = ChannelKind.of(channel)
@@ -399,9 +420,13 @@ final class ModelEdge {
     // MARK: - Sending
 
     /// `about`: what only the simulation reads.
-    func complain(_ message: String, to link: Link, about: (channel: String, frame: Int)? = nil) {
+    func complain(
+        _ message: String, code: Int? = nil, on channel: String? = nil, to link: Link,
+        about: (channel: String, frame: Int)? = nil
+    ) {
+        let code = code.map(String.init) ?? "null"
         let answer = about.map { #","answers":{"channel":"\#($0.channel)","frame":\#($0.frame)}"# } ?? ""
-        send(link.dialect.error, data: #"{"code":null,"message":"\#(message)"\#(answer)}"#, to: link)
+        send(link.dialect.error, channel, data: #"{"code":\#(code),"message":"\#(message)"\#(answer)}"#, to: link)
     }
 
     /// `data` comes as a string, or as the value that it stands for.

@@ -5,7 +5,8 @@ enum FaultKind: Int, CaseIterable, Sendable {
     // An attempt.
     case connectHangs, connectRefused, connectSlow
     case upgradeWithheld, upgradeSlow, upgradeRefused, upgradeGarbled
-    case handshakeWithheld, handshakeLate, handshakeLacksID, handshakeRepeated
+    case handshakeWithheld, handshakeLate, handshakeLacksID, handshakeRepeated, handshakesEndless
+    case errorBeforeHandshake, greetingOfOther
 
     // The stream of a connection.
     case cutTowardsClient, cutTowardsEdge, reset, silence, silenceForEver, delay
@@ -14,7 +15,7 @@ enum FaultKind: Int, CaseIterable, Sendable {
     // What an edge sends.
     case closeCode, closeRefusal
     case pongWithheld, pongLate, subscribeIgnored, subscribeLate, signinIgnored, signinLate
-    case subscriptionRefused, errorUnrelated, errorLimit
+    case subscriptionRefused, errorUnrelated, errorLimit, errorOnChannel
     case pingMessage, pingFrame, pongUnasked, pongMessageUnasked
     case messageOdd, messageMalformed, messageBinary, messageFragmented
     case textNotUTF8, frameBroken, messageTooLarge
@@ -39,8 +40,10 @@ enum FaultKind: Int, CaseIterable, Sendable {
         case .pingFrame, .numericID, .keyRotated: 20
         case .connectHangs, .connectSlow, .upgradeRefused, .connectRefused: 8
         case .upgradeWithheld, .upgradeSlow, .upgradeGarbled, .handshakeWithheld, .handshakeLate: 12
-        case .handshakeLacksID: 60
-        case .pongWithheld, .pongLate, .signinIgnored, .signinLate: 16
+        case .handshakeLacksID, .greetingOfOther: 60
+        case .errorBeforeHandshake: 30
+        case .pongWithheld, .signinLate: 16
+        case .pongLate, .signinIgnored: 6
         case .subscribeIgnored: 30
         case .subscribeLate, .authLost, .authTwice: 12
         case .authLate, .authBusy: 6
@@ -52,8 +55,9 @@ enum FaultKind: Int, CaseIterable, Sendable {
         case .consentWithheld, .consentDelayed, .consentRefused: 4
         case .consentTwice: 8
         case .closeRefusal: 6
-        case .reset, .silence, .silenceForEver, .closeCode, .handshakeRepeated, .errorUnrelated,
-            .errorLimit, .pingMessage, .pongUnasked, .pongMessageUnasked, .messageOdd, .messageMalformed,
+        case .reset, .silence, .silenceForEver, .closeCode, .handshakeRepeated, .handshakesEndless, .errorUnrelated,
+            .errorLimit, .errorOnChannel, .pingMessage, .pongUnasked, .pongMessageUnasked, .messageOdd,
+            .messageMalformed,
             .messageBinary, .textNotUTF8,
             .frameBroken, .messageTooLarge, .clockJump, .suspend, .frozen, .stalled, .hintUp, .hintDown, .hintResumed,
             .pastHeard:
@@ -63,8 +67,9 @@ enum FaultKind: Int, CaseIterable, Sendable {
 
     /// Those that need no occasion: one of them every few seconds, for each client.
     static let mishaps: [FaultKind] = [
-        .reset, .silence, .silenceForEver, .closeCode, .closeCode, .handshakeRepeated,
-        .errorUnrelated, .errorLimit, .pingMessage, .pongUnasked, .pongMessageUnasked, .messageOdd, .messageOdd,
+        .reset, .silence, .silenceForEver, .closeCode, .closeCode, .handshakeRepeated, .handshakesEndless,
+        .errorUnrelated, .errorLimit, .errorOnChannel, .errorOnChannel, .pingMessage, .pongUnasked, .pongMessageUnasked,
+        .messageOdd, .messageOdd,
         .messageMalformed,
         .messageBinary, .textNotUTF8, .frameBroken, .messageTooLarge, .clockJump, .suspend, .frozen, .stalled,
         .hintUp, .hintDown, .hintResumed, .pastHeard,

@@ -34,6 +34,7 @@ from .errors import (
 )
 from .events import (
     DecryptionFailed,
+    ErrorReported,
     Event,
     Member,
     MemberEvent,
@@ -59,6 +60,7 @@ __all__ = [
     "DecryptionError",
     "DecryptionFailed",
     "EdgeError",
+    "ErrorReported",
     "Event",
     "EventStream",
     "ForkedClient",

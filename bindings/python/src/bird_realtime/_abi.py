@@ -371,6 +371,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_error_http_status": (c_int32, c_void_p),
     "bird_error_curl_code": (c_int32, c_void_p),
     "bird_error_endpoint": (c_char_p, c_void_p),
+    "bird_error_channel": (c_char_p, c_void_p),
     "bird_error_retriable": (c_int32, c_void_p),
     "bird_error_free": (None, c_void_p),
     "bird_options_create": (_status, _out_handle),

@@ -141,6 +141,7 @@ class Native:
             http_status=lib.bird_error_http_status(error) or None,
             curl_code=lib.bird_error_curl_code(error) or None,
             endpoint=lib.bird_error_endpoint(error).decode(),
+            channel=lib.bird_error_channel(error).decode(),
             retriable=bool(lib.bird_error_retriable(error)),
         )
 

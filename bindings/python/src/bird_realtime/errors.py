@@ -16,8 +16,9 @@ class BirdRealtimeError(Exception):
     ``status`` is the library's status (a ``BIRD_ERR_*`` number), ``area`` what it belongs to ("argument",
     "connection", "channel", "authorization", "signin", "system"), ``field`` the option, argument or step concerned.
     ``code`` is the code of the wire (a close code or that of an error frame), ``http_status`` that of the upgrade,
-    the proxy or the authorizer, each None if there is none. ``retriable`` is true if the library tries again by
-    itself or the same call may succeed later.
+    the proxy or the authorizer, each None if there is none. ``channel`` is the name of the channel that failed or that
+    the edge named in its error, else "". ``retriable`` is true if the library tries again by itself or the same call
+    may succeed later.
     """
 
     default_status: ClassVar[int] = 0
@@ -33,6 +34,7 @@ class BirdRealtimeError(Exception):
         http_status: int | None = None,
         curl_code: int | None = None,
         endpoint: str = "",
+        channel: str = "",
         retriable: bool = False,
     ) -> None:
         super().__init__(message)
@@ -44,6 +46,7 @@ class BirdRealtimeError(Exception):
         self.http_status = http_status
         self.curl_code = curl_code
         self.endpoint = endpoint
+        self.channel = channel
         self.retriable = retriable
 
     @property
@@ -138,7 +141,7 @@ class IdentityMissing(BirdRealtimeError):
 
 
 class EdgeError(BirdRealtimeError):
-    """An error frame of the edge that names no channel."""
+    """An error frame of the edge; ``channel`` is the one that it names, if it names one."""
 
     default_status = _abi.BIRD_ERR_SERVER
 

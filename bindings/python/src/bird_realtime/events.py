@@ -21,6 +21,7 @@ TOLD_EVENTS = (
     "bird:connection_count",
     "bird:cache_miss",
     "bird:decryption_error",
+    "bird:error",
 )
 
 
@@ -127,6 +128,18 @@ class SubscriptionFailed(Event):
         self.will_retry = will_retry
         if data_kind == _abi.BIRD_DATA_NONE:
             self._data = {"error": error.message, "endpoint": error.endpoint, "status": error.http_status}
+
+
+class ErrorReported(Event):
+    """``bird:error``: the edge has reported an error that names the channel, such as a client event that it refused. A
+    subscribed channel stays subscribed. ``error`` is what the connection's "error" handlers get as well; ``data`` are
+    those of the edge's message."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, channel: Channel, raw: bytes, data_kind: int, error: BirdRealtimeError) -> None:
+        self._fill("bird:error", channel, raw, data_kind)
+        self.error = error
 
 
 class DecryptionFailed(Event):

@@ -15,6 +15,7 @@ from .errors import BirdRealtimeError
 from .events import (
     UNPARSED,
     DecryptionFailed,
+    ErrorReported,
     Event,
     MemberEvent,
     StateChange,
@@ -282,7 +283,11 @@ class Router:
 
     def _connection_error(self, fields: Fields) -> None:
         detail = _abi.FailureDetail.from_address(fields.detail)
-        self.emit_connection("error", self._failure(detail.error or 0, _abi.BIRD_ERR_SERVER))
+        error = self._failure(detail.error or 0, _abi.BIRD_ERR_SERVER)
+        channel = self._channel(fields)
+        if channel is not None:
+            self.emit_channel(channel, ErrorReported(channel, fields.payload, fields.data_kind, error))
+        self.emit_connection("error", error)
 
     def _signin_failed(self, fields: Fields) -> None:
         detail = _abi.FailureDetail.from_address(fields.detail)
