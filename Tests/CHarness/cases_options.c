@@ -27,6 +27,7 @@ static const char *const good_texts[][2] = {
     {"ca_path", "/etc/ssl/certs"},
     {"client_cert_file", "/etc/ssl/client.pem"},
     {"client_key_file", "/etc/ssl/client.key"},
+    {"tls_min_version", "1.3"},
     {"tls_verify_name", "edge.example.com"},
     {"proxy", "http://proxy.example.com:3128"},
     {"log_level", "verbose"},
