@@ -124,6 +124,7 @@ bird_status bird_version_check(int32_t header_number);
 #define BIRD_ERR_DECRYPTION (-41)  /* an event of an encrypted channel could not be opened                          */
 #define BIRD_ERR_GAVE_UP (-42)     /* as many reconnects as reconnect_attempts_max were in vain; connect begins anew */
 #define BIRD_ERR_IDENTITY (-43)    /* the edge accepted a signin without saying which member signed in               */
+#define BIRD_ERR_MALFORMED (-44)   /* a message of the edge was malformed and is lost                                */
 
 /* The constant's name ("BIRD_ERR_NAME") and a sentence. Never NULL; unknown values give a text that says so. */
 const char *bird_status_name(bird_status status);
@@ -501,6 +502,8 @@ size_t bird_members_count(const bird_members *members);
 /* The id, and the member_info as JSON ("" when there is none), of one member; valid until bird_members_free(). "" beyond the end. */
 const char *bird_members_id(const bird_members *members, size_t index);
 const char *bird_members_info(const bird_members *members, size_t index);
+/* The length of the id, which may contain a NUL; 0 beyond the end. */
+size_t bird_members_id_length(const bird_members *members, size_t index);
 void bird_members_free(bird_members *members);
 
 /* --------------------------------------------------------------------------------------------------- bindings ------ */
@@ -562,7 +565,8 @@ bird_status bird_client_intern(bird_client *client, const char *event, uint32_t 
 #define BIRD_DATA_STRING 1 /* a string with its one level of encoding undone; mostly JSON, see bird_data_is_json() */
 #define BIRD_DATA_VALUE 2  /* a JSON value as it stood in the frame                                           */
 
-/* Read-only. Valid until the handler returns or bird_batch_release(). Strings are never NULL. Fields are only added at the end. */
+/* Read-only. Valid until the handler returns or bird_batch_release(). Strings are never NULL. Fields are only added at the end.
+   sender: edges name it with client events of presence channels (user_id or member_id beside the event's data); not signed by anyone. */
 struct bird_record {
     uint32_t struct_size; /* bytes of this struct in the loaded library; arrays have the stride that drain reports */
     uint32_t kind;        /* BIRD_RECORD_*                                                            */
@@ -580,6 +584,9 @@ struct bird_record {
     uint32_t data_kind;
     uint64_t operation_tag; /* completion records: the tag of the call                          */
     const void *detail;
+    const char *sender;     /* client events: the id of the member that sent it; "" if unknown  */
+    uint32_t sender_length; /* an id may contain a NUL                                          */
+    uint32_t reserved;
 };
 
 /* attempt: attempts since the last handshake, or since the program's own call began one, this one included; in a BIRD_RECORD_CONNECTING_IN
@@ -608,6 +615,7 @@ typedef struct bird_subscription {
     uint32_t member_count;   /* presence: members in the roster                               */
     const char *my_id;       /* presence: member id of this connection        */
     const bird_error *error; /* errors: the cause                             */
+    size_t my_id_length;
 } bird_subscription;
 
 /* member_info is the record's data (VALUE or NONE). */
@@ -623,6 +631,7 @@ typedef struct bird_watchlist {
     uint32_t struct_size;
     uint32_t id_count;
     const char *const *ids;
+    const size_t *id_lengths; /* of each of the ids */
 } bird_watchlist;
 
 typedef struct bird_failure {

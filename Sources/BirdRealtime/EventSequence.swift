@@ -8,11 +8,14 @@ public struct ChannelEvent: Sendable, Hashable {
     public let name: String
     /// nil if the event carries none.
     public let data: JSONValue?
+    /// The id of the member that sent a client event, where the edge says so: on presence channels. Else nil.
+    public let sender: String?
 
     init(_ record: bird_record, _ names: RecordNames) {
         channelName = names.channel(of: record)
         name = names.event(of: record)
         data = record.payload
+        sender = record.senderID
     }
 }
 

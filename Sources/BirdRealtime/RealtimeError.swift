@@ -70,6 +70,8 @@ public struct RealtimeError: Error, Sendable, Hashable, CustomStringConvertible 
         public static let gaveUp = Kind(rawValue: BIRD_ERR_GAVE_UP)
         /// The edge accepted a signin without saying which member signed in.
         public static let identity = Kind(rawValue: BIRD_ERR_IDENTITY)
+        /// A message of the edge was malformed and is lost.
+        public static let malformed = Kind(rawValue: BIRD_ERR_MALFORMED)
         /// The edge reported an error.
         public static let server = Kind(rawValue: BIRD_ERR_SERVER)
     }

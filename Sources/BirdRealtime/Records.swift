@@ -3,13 +3,19 @@ import CBirdRealtimeABI
 
 // What records say, in the types of this module.
 
+/// Ids may contain a NUL.
+private func string(_ pointer: UnsafePointer<CChar>?, _ length: Int) -> String {
+    String(decoding: UnsafeRawBufferPointer(start: pointer, count: pointer == nil ? 0 : length), as: UTF8.self)
+}
+
 extension bird_record {
     var channelName: String { text(channel_name, channel_name_length) }
     var eventName: String { text(event, event_length) }
 
-    private func text(_ pointer: UnsafePointer<CChar>?, _ length: UInt32) -> String {
-        String(decoding: UnsafeRawBufferPointer(start: pointer, count: pointer == nil ? 0 : Int(length)), as: UTF8.self)
-    }
+    /// Who sent a client event, nil if the edge does not say.
+    var senderID: String? { sender_length == 0 ? nil : text(sender, sender_length) }
+
+    private func text(_ pointer: UnsafePointer<CChar>?, _ length: UInt32) -> String { string(pointer, Int(length)) }
 
     /// The payload of the event, nil if it has none.
     var payload: JSONValue? {
@@ -26,8 +32,8 @@ extension bird_record {
 
     /// The member that a record is about; its data are the member_info.
     private var member: Member? {
-        guard let id = detail?.load(as: bird_member.self).id else { return nil }
-        return Member(memberId: String(cString: id), memberInfo: data(data))
+        guard let member = detail?.load(as: bird_member.self) else { return nil }
+        return Member(memberId: string(member.id, Int(member.id_length)), memberInfo: data(data))
     }
 
     private func data(_ pointer: UnsafePointer<CChar>?) -> JSONValue? {
@@ -42,8 +48,9 @@ extension bird_record {
 
     /// The ids in a record of the watchlist.
     var watchedMembers: [String] {
-        guard let detail = detail?.load(as: bird_watchlist.self), let ids = detail.ids else { return [] }
-        return (0..<Int(detail.id_count)).compactMap { ids[$0].map { String(cString: $0) } }
+        guard let detail = detail?.load(as: bird_watchlist.self), let ids = detail.ids, let lengths = detail.id_lengths
+        else { return [] }
+        return (0..<Int(detail.id_count)).map { string(ids[$0], lengths[$0]) }
     }
 
     /// Why the subscription was denied, if it will not be tried again.
@@ -71,7 +78,7 @@ extension bird_subscription {
             ("is_resubscribe", JSONValue(is_resubscribe != 0)), ("interrupted_ms", JSONValue(interrupted_ms)),
         ]
         if isPresence {
-            members.append(("my_id", JSONValue(String(cString: my_id))))
+            members.append(("my_id", JSONValue(string(my_id, my_id_length))))
             members.append(("member_count", JSONValue(member_count)))
         }
         return JSONValue(members: members)

@@ -97,6 +97,7 @@ public func bird_channel_members(
 private final class MembersObject {
     private let strings: UnsafeMutablePointer<CChar>
     private var starts: [(id: Int, info: Int)] = []
+    private var idLengths: [Int] = []
 
     init(_ members: [Member]) {
         let size = members.reduce(0) { $0 + $1.id.utf8.count + ($1.info?.count ?? 0) + 2 }
@@ -106,6 +107,7 @@ private final class MembersObject {
             let id = next
             next = copy(member.id.utf8, at: next)
             starts.append((id, next))
+            idLengths.append(next - id - 1)
             next = copy(member.info ?? [], at: next)
         }
     }
@@ -128,6 +130,8 @@ private final class MembersObject {
 
     var count: Int { starts.count }
 
+    func idLength(_ index: Int) -> Int { idLengths.indices.contains(index) ? idLengths[index] : 0 }
+
     func text(_ index: Int, _ part: (((id: Int, info: Int)) -> Int)) -> UnsafePointer<CChar> {
         starts.indices.contains(index) ? UnsafePointer(strings + part(starts[index])) : constant("")
     }
@@ -139,6 +143,11 @@ public func bird_members_count(_ members: OpaquePointer!) -> Int { members.map {
 @c @implementation
 public func bird_members_id(_ members: OpaquePointer!, _ index: Int) -> UnsafePointer<CChar>! {
     members.map { MembersObject.at($0).text(index) { $0.id } } ?? constant("")
+}
+
+@c @implementation
+public func bird_members_id_length(_ members: OpaquePointer!, _ index: Int) -> Int {
+    members.map { MembersObject.at($0).idLength(index) } ?? 0
 }
 
 @c @implementation

@@ -38,6 +38,7 @@ private let statuses: [(status: bird_status, name: StaticString, message: Static
     (BIRD_ERR_DECRYPTION, "BIRD_ERR_DECRYPTION", "An encrypted event could not be opened."),
     (BIRD_ERR_GAVE_UP, "BIRD_ERR_GAVE_UP", "As many reconnects as the program allows were in vain."),
     (BIRD_ERR_IDENTITY, "BIRD_ERR_IDENTITY", "The edge accepted a signin without saying which member signed in."),
+    (BIRD_ERR_MALFORMED, "BIRD_ERR_MALFORMED", "A message of the edge was malformed and is lost."),
 ]
 
 @c @implementation

@@ -295,6 +295,8 @@ static void see_roster(const bird_record *record, void *user_data) {
     }
     CHECK_TEXT(bird_members_id(members, count), "");
     CHECK_TEXT(bird_members_info(members, count), "");
+    CHECK_INT(bird_members_id_length(members, count), 0);
+    CHECK_INT(bird_members_id_length(members, SIZE_MAX), 0);
     CHECK_TEXT(bird_members_id(members, SIZE_MAX), "");
     bird_members_free(members);
     if (record->kind == BIRD_RECORD_SUBSCRIBED) {

@@ -133,6 +133,7 @@ CASE(null_is_a_status_everywhere) {
     CHECK_INT(bird_members_count(NULL), 0);
     CHECK_TEXT(bird_members_id(NULL, 0), "");
     CHECK_TEXT(bird_members_info(NULL, 0), "");
+    CHECK_INT(bird_members_id_length(NULL, 0), 0);
     CHECK_INT(bird_data_is_json(NULL, 0), 0);
     CHECK_INT(bird_data_is_json(NULL, BIRD_NUL), 0);
     CHECK_INT(bird_data_is_json(NULL, 100), 0);

@@ -60,6 +60,7 @@ static const struct {
     STATUS(BIRD_ERR_DECRYPTION),
     STATUS(BIRD_ERR_GAVE_UP),
     STATUS(BIRD_ERR_IDENTITY),
+    STATUS(BIRD_ERR_MALFORMED),
 };
 enum { STATUS_COUNT = sizeof statuses / sizeof *statuses };
 

@@ -366,6 +366,7 @@ static bird_members *new_members(place *p) {
 MEMBERS_CALL(bird_channel_members, (void)members)
 MEMBERS_CALL(bird_members_count, CHECK_INT(bird_members_count(members), members != NULL))
 MEMBERS_CALL(bird_members_id, CHECK_TEXT(bird_members_id(members, 0), members != NULL ? "m_1" : ""))
+MEMBERS_CALL(bird_members_id_length, CHECK_INT(bird_members_id_length(members, 0), members != NULL ? 3 : 0))
 MEMBERS_CALL(bird_members_info, CHECK(bird_members_info(members, 0) != NULL))
 MEMBERS_CALL(bird_members_free, (void)members)
 

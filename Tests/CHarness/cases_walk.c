@@ -668,6 +668,7 @@ static void see_members(walker *w) {
     const size_t index = one_in(w, 2) ? 0 : any_size(w);
     CHECK(bird_members_count(members) < MIB);
     CHECK(strlen(bird_members_id(members, index)) < MIB && strlen(bird_members_info(members, index)) < MIB);
+    CHECK(bird_members_id_length(members, index) >= strlen(bird_members_id(members, index)));
     bird_members_free(members);
 }
 #define MEMBERS_CALL(function)                                                                                         \
@@ -677,6 +678,7 @@ static void see_members(walker *w) {
 MEMBERS_CALL(bird_channel_members)
 MEMBERS_CALL(bird_members_count)
 MEMBERS_CALL(bird_members_id)
+MEMBERS_CALL(bird_members_id_length)
 MEMBERS_CALL(bird_members_info)
 MEMBERS_CALL(bird_members_free)
 

@@ -122,6 +122,10 @@ static void use_id(const bird_members *members, size_t index) {
     CHECK((*bird_members_id(members, index) != '\0') <= (index < bird_members_count(members)));
 }
 
+static void use_id_length(const bird_members *members, size_t index) {
+    CHECK(bird_members_id_length(members, index) >= strlen(bird_members_id(members, index)));
+}
+
 static void use_info(const bird_members *members, size_t index) {
     const char *info = bird_members_info(members, index);
     CHECK(*info == '\0' || bird_data_is_json(info, BIRD_NUL) == 1);
@@ -138,6 +142,11 @@ PLAIN_CALL(bird_members_count, 2) {
 
 PLAIN_CALL(bird_members_id, 2) {
     with_members(c, use_id);
+    return BIRD_OK;
+}
+
+PLAIN_CALL(bird_members_id_length, 2) {
+    with_members(c, use_id_length);
     return BIRD_OK;
 }
 

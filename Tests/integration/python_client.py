@@ -151,7 +151,13 @@ class Script:
 
     def tell_event(self, event: Event) -> None:
         self.running.wait()
-        say(record="event", channel=event.channel.name, event=event.name, data=event.text)
+        say(
+            record="event",
+            channel=event.channel.name,
+            event=event.name,
+            data=event.text,
+            sender=event.sender or "",
+        )
 
     def tell_success(self, event: SubscriptionSucceeded) -> None:
         say(

@@ -90,6 +90,41 @@ def test_client_events(server: ScriptedServer, connect: StartClient) -> None:
     assert b'{"n":12345678901234567890, "\xc3\xa9":"\\u00e9"}' in found.payload  # the program's own bytes
 
 
+@pytest.mark.parametrize("where", ["string", "value", "event"])
+def test_half_of_a_surrogate_pair_is_lost_and_told_once(
+    server: ScriptedServer, connect: StartClient, where: str
+) -> None:
+    client = connect(server)
+    client.do("subscribe", "orders", 0)
+    connection = server.accept()
+    connection.establish()
+    connection.join("orders")
+    client.wait_for("subscribed")
+    half = {
+        "string": r'{"event":"moved","channel":"orders","data":"{\"a\":\"\ud83d\"}"}',
+        "value": r'{"event":"moved","channel":"orders","data":{"a":"x\uDE00"}}',
+        "event": r'{"event":"moved\ud83d","channel":"orders"}',
+    }[where].encode()
+    elsewhere = rb'{"event":"moved","channel":"elsewhere","data":"\ud83d"}'
+    broken = rb'{"event":"moved","channel":"orders","data":"\ud83'
+    whole = event("moved", "orders", "\U0001f600")
+    connection.send(b"".join(frame(TEXT, each) for each in (elsewhere, broken, half, half, dump(whole))))
+    assert client.wait_for("event")["data"] == '"\U0001f600"'
+    (told,) = client.all("error")
+    assert (told["error"], told["retriable"]) == ("BIRD_ERR_MALFORMED", 1)
+    assert " on orders is lost: it has half of a surrogate pair" in told["message"]
+    assert client.statistic("frames_malformed") == 4
+    assert client.do("state")["state"] == "connected"
+    # The next connection tells its first one again.
+    connection.close()
+    connection = server.accept()
+    connection.establish("2.2")
+    connection.join("orders")
+    connection.send(frame(TEXT, half))
+    client.wait_for("error", error="BIRD_ERR_MALFORMED")
+    assert len(client.all("error", error="BIRD_ERR_MALFORMED")) == 2
+
+
 TEXTS = {
     "family of four": "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466",
     "right to left": "\u202b\u05e9\u05dc\u05d5\u05dd\u202c, \u200f\u0645\u0631\u062d\u0628\u0627",

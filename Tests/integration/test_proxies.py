@@ -441,6 +441,13 @@ CASES = [
         "(HTTP 403)",
         url(lambda world: f"http://{PLAIN_IN_URL}@{world.strict.host}"),
     ),
+    Case(
+        "it sends an interim answer to CONNECT first, such as 100",
+        BROKEN,
+        PROXY,
+        "an interim answer (HTTP 100)",
+        answers(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 Connection established\r\n\r\n"),
+    ),
     Case("it cannot reach the edge", BROKEN, PROXY, "(HTTP 502)", answers(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")),
     Case("the edge did not answer it", BROKEN, PROXY, "(HTTP 504)", answers(b"HTTP/1.1 504 Gateway Timeout\r\n\r\n")),
     Case("it does not answer", TIMEOUT, PROXY, "at this step: proxy", first_bytes("http", None)),

@@ -221,8 +221,22 @@ def test_client_events(auth: ScriptedServer, client: ScriptClient, connection: C
     client.wait_for("subscribed")
     client.do("trigger", "presence-lobby", "client-cursor", '{"x":3}')
     assert sent(connection) == b'{"event":"client-cursor","channel":"presence-lobby","data":{"x":3}}'
-    connection.send_text({**event("client-cursor", "presence-lobby", {"x": 4}), "user_id": "m_8"})
-    assert client.wait_for("event", event="client-cursor")["data"] == '{"x":4}'
+    # The sender may stand anywhere, be a number, or be missing; and only a client event has one.
+    cursor = event("client-cursor", "presence-lobby", {"x": 4})
+    connection.send_text(
+        {**cursor, "user_id": "m_8"},
+        {"user_id": 8, **cursor},
+        {**cursor, "user_id": 'm_é\0"', "event": 'client-é/"'},
+        cursor,
+        {**cursor, "user_id": "m_8"},
+        {**cursor, "user_id": None},
+        {**event("moved", "presence-lobby", {"x": 4}), "user_id": "m_8"},
+    )
+    client.wait_for("event", event="moved")
+    came = client.all("event")
+    assert [each["sender"] for each in came] == ["m_8", "8", 'm_é\0"', "", "m_8", "", ""]
+    assert {each["data"] for each in came} == {'{"x":4}'}
+    assert came[2]["event"] == 'client-é/"'
 
 
 def test_pings(client: ScriptClient, connection: Connection) -> None:

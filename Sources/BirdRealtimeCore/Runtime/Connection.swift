@@ -56,6 +56,8 @@ final class Connection: EventSource {
     private(set) var farewell: Farewell?
     /// When the first byte of a message that is not complete yet came.
     private(set) var partialSince: Instant?
+    /// The program has heard that a message was lost for half of a surrogate pair.
+    var hasToldHalfPair = false
 
     init(
         id: TransportID, stream: Stream, upgrade: UpgradeResponse, unsent: ArraySlice<UInt8>, messageBytesMax: Int,

@@ -496,9 +496,29 @@ final class Driver {
         case .malformed:
             client.counters.framesMalformed.add(1)
             client.log.write(.warn, .wire, "a message of \(bytes.count) bytes is no JSON object with an event: ignored")
+            malformed(bytes, on: connection)
         case .invalidUTF8: connection.failInvalidUTF8()
         }
         return true
+    }
+
+    /// Other clients deliver what has half of a surrogate pair, so a program that waits for it hears of its loss.
+    private func malformed(_ bytes: UnsafeRawBufferPointer, on connection: Connection) {
+        guard !connection.hasToldHalfPair, let replaced = HalfPairs.replaced(in: bytes) else { return }
+        replaced.withUnsafeBytes { bytes in
+            guard case .message(let scanned) = MessageScanner.scan(bytes, isValidUTF8: false) else { return }
+            let event = JSONString.decode(scanned.event, in: bytes)
+            var channel = scanned.channel.map { JSONString.decode($0, in: bytes) } ?? ""
+            let isRouted = channel.withUTF8 { session.route(UnsafeRawBufferPointer($0)) } != .none
+            guard isRouted || channel.isEmpty || EventName.isReserved(event, dialect: dialect) else { return }
+            connection.hasToldHalfPair = true
+            let place = channel.isEmpty ? "" : " on \(channel.prefix(ChannelName.charactersMax))"
+            let fault = Fault(
+                BIRD_ERR_MALFORMED, .channel, field: "data",
+                "The message \(event.prefix(EventName.charactersMax))\(place) is lost: it has half of a surrogate pair, which is no "
+                    + "character. Later ones on this connection are only counted (frames_malformed).", isRetriable: true)
+            sink.emit(.error(fault), dialect: dialect)
+        }
     }
 
     private func trace(_ bytes: Int) {
@@ -576,7 +596,8 @@ final class Driver {
                     count = buffer.baseAddress.map { JSONString.unescape(source, into: $0) } ?? 0
                 })
         }
-        feed(.message(connection.id, InboundMessage(event: event, channel: channel, data: data)))
+        let sender = scanned.sender.isNone ? nil : JSONString.decode(scanned.sender.span, in: bytes)
+        feed(.message(connection.id, InboundMessage(event: event, channel: channel, data: data, sender: sender)))
     }
 
     // MARK: Slow consumers

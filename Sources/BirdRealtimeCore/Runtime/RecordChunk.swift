@@ -110,7 +110,7 @@ package final class RecordChunk: @unchecked Sendable {
     func dropFirst() -> Int {
         let record = records[delivered].visible
         let before = firstString
-        for text in [record.event, record.data] {
+        for text in [record.event, record.data, record.sender] {
             let offset = UnsafeRawPointer(text).map { $0 - UnsafeRawPointer(base) } ?? -1
             // Names of bound events live elsewhere.
             if offset >= 0, offset < firstString { firstString = offset }
@@ -177,6 +177,15 @@ package final class RecordChunk: @unchecked Sendable {
             target[bytes.count] = 0
             return (UnsafeRawPointer(target).assumingMemoryBound(to: CChar.self), bytes.count)
         }
+    }
+
+    @inline(never)
+    func copySender(_ sender: Span, _ base: UnsafeMutableRawPointer, into record: UnsafeMutablePointer<bird_record>) {
+        let target = reserve(sender.length + 1)
+        let length = JSONString.unescape(sender, in: base, into: target)
+        target[length] = 0
+        record.pointee.sender = UnsafeRawPointer(target).assumingMemoryBound(to: CChar.self)
+        record.pointee.sender_length = UInt32(truncatingIfNeeded: length)
     }
 
     /// Keeps the channel, and so its name, alive with the chunk.

@@ -15,6 +15,7 @@ struct RecordContent {
     var event = ""
     var data: InboundMessage.Data = .none
     var isApplicationEvent = false
+    var sender = ""
     var change: DeliveryChange?
     var operation: UInt64 = 0
     /// Writes the detail into the chunk.
@@ -36,7 +37,9 @@ struct RecordContent {
     }
 
     /// What its strings need in a chunk.
-    var stringBytes: Int { event.utf8.count + data.bytes.count + detailStringBytes + Self.detailBytesMax }
+    var stringBytes: Int {
+        event.utf8.count + sender.utf8.count + data.bytes.count + detailStringBytes + Self.detailBytesMax
+    }
 }
 
 extension RecordChunk {
@@ -70,6 +73,11 @@ extension RecordContent {
             record.event_length = UInt32(truncatingIfNeeded: length)
             record.event_id = eventID(UnsafeRawBufferPointer(start: text, count: length))
         }
+        if !sender.isEmpty {
+            let (text, length) = chunk.copyString(sender)
+            record.sender = text
+            record.sender_length = UInt32(truncatingIfNeeded: length)
+        }
         record.data_kind = UInt32(bitPattern: dataKind)
         if dataKind != BIRD_DATA_NONE {
             let bytes = data.bytes
@@ -95,6 +103,7 @@ extension bird_record {
         channel_name = noText
         event = noText
         data = noText
+        sender = noText
     }
 
     @inline(__always)
@@ -135,11 +144,12 @@ extension RecordContent {
                     Self.channel(reference).map { .replace($0, RosterHandover(members), myID: myID ?? "") }
                 },
                 detail: { chunk in
-                    chunk.reserveDetail(
+                    let (myID, length) = chunk.copyString(myID ?? "")
+                    return chunk.reserveDetail(
                         bird_subscription(
                             struct_size: UInt32(MemoryLayout<bird_subscription>.size),
                             is_resubscribe: isResubscribe ? 1 : 0, interrupted_ms: interruptedMs, will_retry: 0,
-                            member_count: count, my_id: chunk.copyString(myID ?? "").pointer, error: nil))
+                            member_count: count, my_id: myID, error: nil, my_id_length: length))
                 }, detailStringBytes: myID?.utf8.count ?? 0)
         case .subscriptionFailed(let reference, let fault, let data, let willRetry):
             return RecordContent(
@@ -149,7 +159,7 @@ extension RecordContent {
                         bird_subscription(
                             struct_size: UInt32(MemoryLayout<bird_subscription>.size), is_resubscribe: 0,
                             interrupted_ms: 0, will_retry: willRetry ? 1 : 0, member_count: 0,
-                            my_id: chunk.copyString("").pointer, error: chunk.keep(fault)))
+                            my_id: chunk.copyString("").pointer, error: chunk.keep(fault), my_id_length: 0))
                 })
         case .memberAdded(let reference, let member):
             return Self.memberContent(
@@ -162,10 +172,10 @@ extension RecordContent {
         case .connectionCount(let reference, let data):
             return RecordContent(
                 kind: BIRD_RECORD_CONNECTION_COUNT, channel: reference, event: dialect.connectionCount, data: data)
-        case .channelEvent(let reference, let name, let data):
+        case .channelEvent(let reference, let name, let data, let sender):
             return RecordContent(
                 kind: BIRD_RECORD_EVENT, channel: reference, event: name, data: data,
-                isApplicationEvent: !name.utf8.starts(with: dialect.prefix.utf8))
+                isApplicationEvent: !name.utf8.starts(with: dialect.prefix.utf8), sender: sender ?? "")
         case .decryptionFailed(let reference, let channel, let name, let fault):
             var content = failure(BIRD_RECORD_DECRYPTION_ERROR, fault)
             content.channel = reference
@@ -245,11 +255,13 @@ extension RecordContent {
             kind: BIRD_RECORD_WATCHLIST, event: name, data: .value(JSONString.array(ids)),
             change: .watchlist(name, ids),
             detail: { chunk in
-                let texts = chunk.reserveDetail(of: ids.map { Optional(chunk.copyString($0).pointer) })
+                let copies = ids.map { chunk.copyString($0) }
+                let texts = chunk.reserveDetail(of: copies.map { Optional($0.pointer) })
+                let lengths = chunk.reserveDetail(of: copies.map(\.length))
                 return chunk.reserveDetail(
                     bird_watchlist(
                         struct_size: UInt32(MemoryLayout<bird_watchlist>.size),
-                        id_count: UInt32(truncatingIfNeeded: ids.count), ids: texts))
-            }, detailStringBytes: ids.reduce(0) { $0 + $1.utf8.count + 1 + MemoryLayout<UnsafeRawPointer>.stride })
+                        id_count: UInt32(truncatingIfNeeded: ids.count), ids: texts, id_lengths: lengths))
+            }, detailStringBytes: ids.reduce(0) { $0 + $1.utf8.count + 1 + 2 * MemoryLayout<UnsafeRawPointer>.stride })
     }
 }

@@ -226,6 +226,8 @@ final class Route: Sendable {
         // tinyproxy answers 401 to credentials that it does not accept.
         case (_, let status) where status == 407 || status == 401:
             wish(of: proxy, transfer.proxySchemes) + " (HTTP \(status))"
+        case (_, let status) where (100...199).contains(status):
+            "gave an interim answer (HTTP \(status)), which libcurl takes for the final one"
         case (_, let status) where status != 0: "refused to connect to \(place) (HTTP \(status))"
         case (CURLE_COULDNT_CONNECT, _): "could not be reached: \(transfer.words(for: code))"
         default: nil

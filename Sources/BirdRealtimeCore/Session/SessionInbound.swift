@@ -84,7 +84,9 @@ extension Session {
         case _ where kind == .encrypted && !EventName.isReserved(message.event, dialect: dialect):
             receiveSealed(slot, message.event, message.data, &turn)
         default:
-            turn.emit(.channelEvent(channels[slot].reference, event: message.event, data: message.data))
+            let sender = EventName.isClientEvent(message.event) ? message.sender : nil
+            turn.emit(
+                .channelEvent(channels[slot].reference, event: message.event, data: message.data, sender: sender))
         }
     }
 

@@ -138,12 +138,17 @@ package struct InboundMessage: Equatable, Sendable {
     package var data: Data
     /// There was more than `dataBytesMax`: `data` is the beginning of its text.
     package var isCut: Bool
+    /// Of a client event, where the edge says who sent it.
+    package var sender: String?
 
-    package init(event: String, channel: String? = nil, data: Data = .none, isCut: Bool = false) {
+    package init(
+        event: String, channel: String? = nil, data: Data = .none, isCut: Bool = false, sender: String? = nil
+    ) {
         self.event = event
         self.channel = channel
         self.data = data
         self.isCut = isCut
+        self.sender = sender
     }
 
     /// So much is read of the data of the protocol's own messages. A roster may be large.
@@ -240,7 +245,7 @@ package enum SessionEvent: Equatable, Sendable {
     case memberRemoved(ChannelReference, Member)
     case connectionCount(ChannelReference, InboundMessage.Data)
     /// An event that the short way did not take, such as `bird:cache_miss`.
-    case channelEvent(ChannelReference, event: String, data: InboundMessage.Data)
+    case channelEvent(ChannelReference, event: String, data: InboundMessage.Data, sender: String? = nil)
     /// An event of an encrypted channel is lost to the program.
     case decryptionFailed(ChannelReference, channel: String, event: String, Fault)
     case signedIn(Member, memberData: String)

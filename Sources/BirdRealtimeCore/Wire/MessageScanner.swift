@@ -13,13 +13,47 @@ package struct ScannedMessage: Equatable, Sendable {
     package var dataKind: DataKind
     /// Between the quotes for `.string`, the whole value for `.value`, empty for `.none`.
     package var data: Span
+    /// Who has sent a client event, where the edge says so (Bird protocol 14).
+    package var sender: SenderSpan
 
     @inline(__always)
-    package init(event: Span, channel: Span?, dataKind: DataKind, data: Span) {
+    package init(event: Span, channel: Span?, dataKind: DataKind, data: Span, sender: SenderSpan = .none) {
         self.event = event
         self.channel = channel
         self.dataKind = dataKind
         self.data = data
+        self.sender = sender
+    }
+}
+
+/// A short span in one word, since nearly no message has one.
+package struct SenderSpan: Equatable, Sendable {
+    /// Member ids have at most 128 characters. A longer one is not told.
+    static let bytesMax = 0x7FFF
+
+    private var word: UInt64
+
+    package static let none = SenderSpan(word: 0)
+
+    @inline(__always)
+    package var isNone: Bool { word == 0 }
+
+    private init(word: UInt64) {
+        self.word = word
+    }
+
+    /// A string, or a number, which stands for its digits. `.none` for an empty one.
+    init(_ span: Span) {
+        guard 1...Self.bytesMax ~= span.length, 0...Int(UInt32.max) ~= span.offset else {
+            word = 0
+            return
+        }
+        word = UInt64(span.offset) << 32 | UInt64(span.length) << 1 | (span.isEscaped ? 1 : 0)
+    }
+
+    @inline(__always)
+    package var span: Span {
+        Span(offset: Int(word >> 32), length: Int(word & 0xFFFF_FFFF) >> 1, isEscaped: word & 1 == 1)
     }
 }
 
@@ -47,6 +81,7 @@ package enum MessageScanner {
         case event
         case channel
         case data
+        case sender
         case other
     }
 
@@ -57,6 +92,7 @@ package enum MessageScanner {
         var channel = absent
         var dataKind = DataKind.none
         var data = Span(offset: 0, length: 0, isEscaped: false)
+        var sender = SenderSpan.none
 
         reader.skipWhitespace()
         guard reader.take(UInt8(ascii: "{")) else { return nil }
@@ -85,6 +121,10 @@ package enum MessageScanner {
                 case .data:
                     dataKind = isString ? .string : .value
                     data = span
+                case .sender:
+                    let first = reader.bytes[span.offset]
+                    let isNumber = !isString && (ASCII.isDigit(first) || first == UInt8(ascii: "-"))
+                    sender = isString || isNumber ? SenderSpan(span) : .none
                 case .other: break
                 }
                 reader.skipWhitespace()
@@ -96,7 +136,7 @@ package enum MessageScanner {
         reader.skipWhitespace()
         guard reader.isAtEnd, event.offset >= 0 else { return nil }
         return ScannedMessage(
-            event: event, channel: channel.offset >= 0 ? channel : nil, dataKind: dataKind, data: data)
+            event: event, channel: channel.offset >= 0 ? channel : nil, dataKind: dataKind, data: data, sender: sender)
     }
 
     /// A key; `reader` is at its quote and moves behind its end.
@@ -118,6 +158,10 @@ package enum MessageScanner {
                 reader.position &+= 6
                 return .data
             }
+            if word == 0x2264_695F_7265_7375 {  // user_id"
+                reader.position &+= 9
+                return .sender
+            }
         }
         guard let span = reader.string() else { return nil }
         return key(span, in: UnsafeRawBufferPointer(start: reader.bytes, count: reader.count))
@@ -125,15 +169,17 @@ package enum MessageScanner {
 
     @inline(never)
     private static func key(_ span: Span, in bytes: UnsafeRawBufferPointer) -> Key {
-        // No character takes more than the six bytes of a \u escape.
-        guard span.length <= 6 * 7 else { return .other }
-        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 6 * 7) { buffer in
+        // No character takes more than the six bytes of a \u escape, and no key has more than nine.
+        guard span.length <= 6 * 9 else { return .other }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 6 * 9) { buffer in
             guard let text = buffer.baseAddress else { return .other }
             let length = JSONString.unescape(span.bytes(in: bytes), into: text)
             let name = UnsafeRawBufferPointer(start: text, count: length)
             if name.elementsEqual("event".utf8) { return .event }
             if name.elementsEqual("channel".utf8) { return .channel }
             if name.elementsEqual("data".utf8) { return .data }
+            // Pusher's key, and what Bird's would be by its other keys; it is not public.
+            if name.elementsEqual("user_id".utf8) || name.elementsEqual("member_id".utf8) { return .sender }
             return .other
         }
     }

@@ -109,7 +109,7 @@ private let failed = "decryption failed 1 e \(BIRD_ERR_DECRYPTION)"
                 "event 1 e no JSON",
             ])
         let kinds = driver.events.compactMap { event -> Bool? in
-            guard case .channelEvent(_, _, let data) = event else { return nil }
+            guard case .channelEvent(_, _, let data, _) = event else { return nil }
             if case .string = data { return true }
             return false
         }

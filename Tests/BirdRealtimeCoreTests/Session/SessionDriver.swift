@@ -278,7 +278,8 @@ struct SessionDriver: ~Copyable {
         case .memberAdded(let channel, let member): "added \(channel.bits) \(line(member))"
         case .memberRemoved(let channel, let member): "removed \(channel.bits) \(line(member))"
         case .connectionCount(let channel, let data): "count \(channel.bits) \(text(data))"
-        case .channelEvent(let channel, let event, let data): "event \(channel.bits) \(event) \(text(data))"
+        case .channelEvent(let channel, let event, let data, let sender):
+            "event \(channel.bits) \(event) \(text(data))\(sender.map { " from \($0)" } ?? "")"
         case .decryptionFailed(let channel, _, let event, let fault):
             "decryption failed \(channel.bits) \(event) \(fault.status)"
         case .signedIn(let member, _): "signed in \(line(member))"

@@ -38,6 +38,36 @@ import Testing
         #expect(scan(#"{"user_id":"u","x":[{"event":"no"}],"event":"e","y":null}"#) == message("e"))
     }
 
+    private func sender(_ json: String) -> String? {
+        Array(json.utf8).withUnsafeBytes { bytes in
+            guard case .message(let message) = MessageScanner.scan(bytes, isValidUTF8: false), !message.sender.isNone
+            else { return nil }
+            return JSONString.decode(message.sender.span, in: bytes)
+        }
+    }
+
+    @Test(
+        "S15: who sent a client event stands beside channel and data",
+        arguments: [
+            (#"{"event":"client-x","channel":"presence-a","data":"1","user_id":"m_7"}"#, "m_7"),
+            (#"{"event":"client-x","member_id":"m_7","channel":"presence-a","data":{"user_id":"no"}}"#, "m_7"),
+            (#"{"event":"e","user_id":7}"#, "7"), (#"{"event":"e","user_id":-1.50 }"#, "-1.50"),
+            (#"{"event":"e","\u0075ser_id":"\u006d\u0000\"é"}"#, "m\0\"é"), (#"{"event":"e","member_\u0069d":"m"}"#, "m"),
+            (#"{"user_id":"a","event":"e","user_id":"b"}"#, "b"), (#"{"event":"e","user_id":"a","user_id":null}"#, nil),
+            (#"{"event":"e","user_id":""}"#, nil), (#"{"event":"e","user_id":true}"#, nil),
+            (#"{"event":"e","user_id":["m"]}"#, nil), (#"{"event":"e","user_ids":"m"}"#, nil),
+            (#"{"event":"e","userid":"m"}"#, nil), (#"{"event":"e"}"#, nil),
+        ] as [(String, String?)])
+    func senders(_ json: String, _ wanted: String?) {
+        #expect(sender(json) == wanted)
+    }
+
+    @Test func aSenderHasABound() {
+        let longest = String(repeating: "m", count: 0x7FFF)
+        #expect(sender("{\"event\":\"e\",\"user_id\":\"\(longest)\"}") == longest)
+        #expect(sender("{\"event\":\"e\",\"user_id\":\"\(longest)m\"}") == nil)
+    }
+
     @Test func lastDuplicateWins() {
         #expect(
             scan(#"{"event":"a","event":"b","channel":"x","channel":"y","data":"1","data":2}"#)

@@ -178,13 +178,22 @@ static bird_status tell_roster(const char *name) {
     const bird_status status = bird_channel_members(channel_named(name), &members);
     char ids[4096] = "";
     size_t length = 0;
-    for (size_t i = 0; i < bird_members_count(members) && length < sizeof ids - 130; i++) {
-        length += (size_t)sprintf(ids + length, "%s%s", i ? " " : "", bird_members_id(members, i));
+    for (size_t i = 0; i < bird_members_count(members); i++) {
+        const size_t id_length = bird_members_id_length(members, i);
+        if (id_length + 1 > sizeof ids - length) {
+            break;
+        }
+        if (i > 0) {
+            ids[length++] = ' ';
+        }
+        memcpy(ids + length, bird_members_id(members, i), id_length);
+        length += id_length;
     }
     char my_id[160] = "";
-    bird_channel_my_id(channel_named(name), my_id, sizeof my_id, NULL);
-    json_string("members", ids);
-    json_string("my_id", my_id);
+    size_t my_id_length = 0;
+    const bird_status has_id = bird_channel_my_id(channel_named(name), my_id, sizeof my_id, &my_id_length);
+    json_text("members", ids, length);
+    json_text("my_id", my_id, has_id == BIRD_OK ? my_id_length : 0);
     bird_members_free(members);
     return status;
 }
@@ -237,8 +246,9 @@ static bird_status tell_dump(void) {
 
 static bird_status tell_member(void) {
     char id[160] = "";
-    const bird_status status = bird_client_member_id(client, id, sizeof id, NULL);
-    json_string("member_id", id);
+    size_t length = 0;
+    const bird_status status = bird_client_member_id(client, id, sizeof id, &length);
+    json_text("member_id", id, status == BIRD_OK ? length : 0);
     return status;
 }
 

@@ -46,8 +46,18 @@ static void print_subscription(const bird_subscription *subscription) {
     json_number("interrupted_ms", subscription->interrupted_ms);
     json_number("will_retry", subscription->will_retry);
     json_number("member_count", subscription->member_count);
-    json_string("my_id", subscription->my_id);
+    json_text("my_id", subscription->my_id, subscription->my_id_length);
     print_error(subscription->error);
+}
+
+static void print_member(const bird_member *member) {
+    json_text("member_id", member->id, member->id_length);
+}
+
+static void print_watchlist(const bird_watchlist *watchlist) {
+    if (watchlist->id_count > 0) {
+        json_text("first_id", watchlist->ids[0], watchlist->id_lengths[0]);
+    }
 }
 
 static void print_question(const bird_question *question) {
@@ -91,6 +101,7 @@ void print_record(const bird_record *record) {
     json_text("event", record->event, record->event_length);
     json_string("data_kind", data_kinds[record->data_kind]);
     json_text("data", record->data, record->data_length);
+    json_text("sender", record->sender, record->sender_length);
     switch (record->kind) {
     case BIRD_RECORD_SUBSCRIBED:
     case BIRD_RECORD_SUBSCRIPTION_ERROR:
@@ -99,7 +110,10 @@ void print_record(const bird_record *record) {
     case BIRD_RECORD_MEMBER_ADDED:
     case BIRD_RECORD_MEMBER_REMOVED:
     case BIRD_RECORD_SIGNED_IN:
-        json_string("member_id", ((const bird_member *)record->detail)->id);
+        print_member(record->detail);
+        break;
+    case BIRD_RECORD_WATCHLIST:
+        print_watchlist(record->detail);
         break;
     case BIRD_RECORD_STATE:
     case BIRD_RECORD_CONNECTING_IN:

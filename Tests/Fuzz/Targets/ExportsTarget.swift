@@ -467,6 +467,7 @@ private final class Host {
         for index in 0...bird_members_count(members) {
             touch(bird_members_id(members, index))
             touch(bird_members_info(members, index))
+            _ = bird_members_id_length(members, index)
         }
         bird_members_free(members)
     }

@@ -364,7 +364,7 @@ private struct FuzzedClient: ~Copyable {
         case .memberRemoved(let reference, let member):
             try checkName(reference)
             try require(rosters[reference]?.remove(Array(member.id.utf8)) != nil, "an unknown member goes")
-        case .channelEvent(let reference, _, _), .connectionCount(let reference, _):
+        case .channelEvent(let reference, _, _, _), .connectionCount(let reference, _):
             try require(states[reference] == .subscribed, "an event comes before the success")
             try checkName(reference)
         case .completed(let operation, _, _, _):

@@ -10,6 +10,8 @@ struct Attempts {
     private(set) var plannedInVain = 0
     /// The planned attempt begins not before.
     private(set) var plannedFor: Int64 = 0
+    /// The edge has asked not to be dialled before.
+    private(set) var leftAloneUntil = Int64.min
     private(set) var began: Int64 = 0
     private(set) var openQuestion: QuestionID?
     /// From when on the application agrees to an attempt; it does not before it has asked for one or been asked.
@@ -64,13 +66,18 @@ struct Attempts {
         _ now: Int64
     ) throws {
         try require(plan.attempt == count + 1, "announces attempt \(plan.attempt), \(count) have been")
-        try waits.check(plan, after: input, inVain: plannedInVain, configuration, dialect, now)
+        try waits.check(
+            plan, after: input, inVain: plannedInVain, restMs: max(0, leftAloneUntil - now), configuration, dialect, now)
         plannedFor = now + plan.delayMs
     }
+
+    mutating func leaveAlone(until time: Int64) { leftAloneUntil = time }
 
     mutating func begin(_ now: Int64, needsConsent: Bool) throws {
         try require(!needsConsent || now >= agreesFrom, "dials though the application may refuse")
         try require(isOwnCall || now >= plannedFor, "dials \(plannedFor - now) ms before it said that it would")
+        try require(isOwnCall || now >= leftAloneUntil, "dials \(leftAloneUntil - now) ms before the edge wants it")
+        leftAloneUntil = .min
         agreesFrom = .max
         began = now
         waits.attemptBegan()

@@ -66,7 +66,7 @@ extension SimulatedClient {
             try require(members == nil || myID == memberID, "my id is \(myID ?? "unknown")")
         case .memberAdded(let reference, let member): try told.added(member, to: reference)
         case .memberRemoved(let reference, let member): try told.removed(member, from: reference)
-        case .channelEvent(let reference, let event, let data): try delivered(event, on: reference, data)
+        case .channelEvent(let reference, let event, let data, _): try delivered(event, on: reference, data)
         case .connectionCount(let reference, _):
             try require(told.live.contains(reference), "a count comes before the success")
         case .subscriptionFailed(let reference, let fault, _, let willRetry):

@@ -96,7 +96,7 @@ extension SimulatedClient {
 
     private func hint(_ hint: NetworkHint) throws {
         let spreadMs: Int64 = world.happens(onceIn: 3) ? 1_000 : 0
-        let latest = max(now + spreadMs, attempts.waits.nextHint)
+        let latest = max(max(now, attempts.leftAloneUntil) + spreadMs, attempts.waits.nextHint)
         let isWaiting = state == .unavailable && attempts.openQuestion == nil && hint != .down
         try handle(.network(hint, spreadMs: spreadMs))
         try require(

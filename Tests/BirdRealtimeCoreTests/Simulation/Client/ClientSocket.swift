@@ -144,7 +144,9 @@ extension SimulatedClient {
             return true
         case .refused(let fault):
             world.schedule(.endToEdge(link), in: 0...50)
-            try ended(link.transport, .failed(fault))
+            attempts.leaveAlone(until: now + link.restMs)
+            let waitMs = socket?.upgrade.retryAfter?.waitMs(wallClockMs: 0)
+            try ended(link.transport, waitMs.map { .refused(fault, retryAfterMs: $0) } ?? .failed(fault))
             return false
         case .incomplete, nil:
             return false

@@ -19,7 +19,7 @@ struct Waits {
     private var shortLives = 0
     private var openedAt: Int64?
     /// What the planned attempt follows; nil: the program or a hint has said when it begins.
-    private var ended: (at: Int64, band: Band)?
+    private var ended: (at: Int64, band: Band, restMs: Int64)?
     private var lastHint = Int64.min / 2
     /// Before this no attempt begins for the sake of a hint.
     var nextHint: Int64 { lastHint + Self.hintsApartMs }
@@ -33,9 +33,9 @@ struct Waits {
     mutating func scheduleBegan() { before = 0 }
     mutating func forget() { shortLives = 0 }
 
-    /// A plan is told because of this input. `inVain`: attempts of this schedule.
+    /// A plan is told because of this input. `inVain`: attempts of this schedule. `restMs`: what the edge has asked for on top.
     mutating func check(
-        _ plan: StateChange, after input: SessionInput, inVain: Int, _ configuration: SessionConfiguration,
+        _ plan: StateChange, after input: SessionInput, inVain: Int, restMs: Int64, _ configuration: SessionConfiguration,
         _ dialect: Dialect, _ now: Int64
     ) throws {
         if case .transportEnded(_, .closed(let code, _)) = input {
@@ -43,9 +43,9 @@ struct Waits {
         }
         if plan.previous != plan.current {
             if let openedAt { shortLives = now - openedAt < Self.shortLifeMs ? shortLives + 1 : 0 }
-            ended = (now, Self.band(input, dialect, wasConnected: plan.previous == .connected))
+            ended = (now, Self.band(input, dialect, wasConnected: plan.previous == .connected), restMs)
         } else if case .reconnect(_, .refuse) = input {
-            ended = (now, .policy)
+            ended = (now, .policy, 0)
         } else if case .reconnect(_, .proceed(let delayMs)) = input {
             ended = nil
             try require(plan.delayMs == delayMs, "waits \(plan.delayMs) ms, the program has said \(delayMs)")
@@ -59,9 +59,10 @@ struct Waits {
         }
         guard let ended else { return }
         let (least, most) = bounds(ended.band, step: inVain - before, configuration)
-        let allowed = max(0, ended.at + least - now)...max(0, ended.at + most - now)
+        let from = ended.at + ended.restMs - now
+        let allowed = max(0, from + least)...max(0, from + most)
         try require(allowed.contains(plan.delayMs), "waits \(plan.delayMs) ms, and not \(allowed)")
-        let isDrawn = configuration.reconnect == .jitter && ended.band == .policy && ended.at == now
+        let isDrawn = configuration.reconnect == .jitter && ended.band == .policy && from == 0
         if isDrawn, least == 0, most >= Self.windowMsMin {
             lowDraws += plan.delayMs <= most / 2 ? 1 : 0
             highDraws += plan.delayMs > most / 2 ? 1 : 0

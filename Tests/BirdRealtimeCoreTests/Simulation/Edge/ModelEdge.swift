@@ -46,9 +46,12 @@ final class ModelEdge {
 
     func answerUpgrade(_ link: Link, _ key: String) {
         guard link.isAtEdge else { return }
+        if world.strikes(.upgradeInterim, link.client) { link.toClient(UpgradeAnswer.interim) }
         let refusal: [UInt8]? =
             if world.strikes(.upgradeRefused, link.client) {
                 UpgradeAnswer.refused(Int32.random(in: 200...599, using: &world.random))
+            } else if world.strikes(.upgradeRetryAfter, link.client) {
+                retryLater(link)
             } else if world.strikes(.upgradeGarbled, link.client) {
                 world.pick(UpgradeAnswer.garbled(key))
             } else {
@@ -64,6 +67,16 @@ final class ModelEdge {
         if world.strikes(.handshakeWithheld, link.client) { return }
         let isLate = world.strikes(.handshakeLate, link.client)
         world.schedule(.handshake(link), in: isLate ? 0...20_000 : 0...20)
+    }
+
+    /// An edge that wants to be left alone for a while, of which a minute counts.
+    private func retryLater(_ link: Link) -> [UInt8] {
+        let (text, ms) =
+            world.pick(
+                [("0", 0), ("2", 2_000), ("20", 20_000), ("3600", 60_000), ("99999999999999999999", 60_000)]
+                    as [(String, Int64)]) ?? ("0", 0)
+        link.restMs = ms
+        return UpgradeAnswer.refused(world.pick([429, 503]) ?? 503, retryAfter: text)
     }
 
     func greet(_ link: Link) {

@@ -26,6 +26,9 @@ final class Link {
     /// Nothing that lies behind so many bytes may be taken for a message: what stands there breaks the rules.
     private(set) var brokenAfter = Int.max
 
+    /// How long the edge wants to be left alone behind it.
+    var restMs: Int64 = 0
+
     /// What the edge knows of it.
     var seat: EdgeConnection
 

@@ -10,6 +10,13 @@ enum UpgradeAnswer {
         Array("HTTP/1.1 \(status) No\r\nLocation: https://elsewhere.example/\r\nContent-Length: 2\r\n\r\nno".utf8)
     }
 
+    static func refused(_ status: Int32, retryAfter: String) -> [UInt8] {
+        Array("HTTP/1.1 \(status) Busy\r\nRetry-After: \(retryAfter)\r\nContent-Length: 2\r\n\r\nno".utf8)
+    }
+
+    /// Says nothing about the answer behind it.
+    static let interim = Array("HTTP/1.1 103 Early Hints\r\nRetry-After: 50\r\nLink: </x>; rel=preload\r\n\r\n".utf8)
+
     /// None of these is an acceptance.
     static func garbled(_ key: String) -> [[UInt8]] {
         [

@@ -4,7 +4,7 @@
 enum FaultKind: Int, CaseIterable, Sendable {
     // An attempt.
     case connectHangs, connectRefused, connectSlow
-    case upgradeWithheld, upgradeSlow, upgradeRefused, upgradeGarbled
+    case upgradeWithheld, upgradeSlow, upgradeRefused, upgradeRetryAfter, upgradeGarbled, upgradeInterim
     case handshakeWithheld, handshakeLate, handshakeLacksID, handshakeRepeated, handshakesEndless
     case errorBeforeHandshake, greetingOfOther
 
@@ -39,7 +39,8 @@ enum FaultKind: Int, CaseIterable, Sendable {
         case .writeBlocked, .writePartial: 40
         case .pingFrame, .numericID, .keyRotated: 20
         case .connectHangs, .connectSlow, .upgradeRefused, .connectRefused: 8
-        case .upgradeWithheld, .upgradeSlow, .upgradeGarbled, .handshakeWithheld, .handshakeLate: 12
+        case .upgradeWithheld, .upgradeSlow, .upgradeRetryAfter, .upgradeGarbled, .upgradeInterim: 12
+        case .handshakeWithheld, .handshakeLate: 12
         case .handshakeLacksID, .greetingOfOther: 60
         case .errorBeforeHandshake: 30
         case .pongWithheld, .signinLate: 16

@@ -48,6 +48,7 @@ BIRD_ERR_SERVER = -40
 BIRD_ERR_DECRYPTION = -41
 BIRD_ERR_GAVE_UP = -42
 BIRD_ERR_IDENTITY = -43
+BIRD_ERR_MALFORMED = -44
 
 BIRD_AREA_ARGUMENT = 1
 BIRD_AREA_CONNECTION = 2
@@ -169,6 +170,9 @@ class Record(ctypes.Structure):
         ("data_kind", c_uint32),
         ("operation_tag", c_uint64),
         ("detail", c_void_p),
+        ("sender", c_void_p),
+        ("sender_length", c_uint32),
+        ("reserved", c_uint32),
     )
 
 
@@ -200,6 +204,7 @@ class SubscriptionDetail(ctypes.Structure):
         ("member_count", c_uint32),
         ("my_id", c_char_p),
         ("error", c_void_p),
+        ("my_id_length", c_size_t),
     )
 
 
@@ -212,7 +217,12 @@ class MemberDetail(ctypes.Structure):
 class WatchlistDetail(ctypes.Structure):
     """bird_watchlist."""
 
-    _fields_ = (("struct_size", c_uint32), ("id_count", c_uint32), ("ids", POINTER(c_char_p)))
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("id_count", c_uint32),
+        ("ids", POINTER(c_char_p)),
+        ("id_lengths", POINTER(c_size_t)),
+    )
 
 
 class FailureDetail(ctypes.Structure):
@@ -417,6 +427,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_members_count": (c_size_t, c_void_p),
     "bird_members_id": (c_char_p, c_void_p, c_size_t),
     "bird_members_info": (c_char_p, c_void_p, c_size_t),
+    "bird_members_id_length": (c_size_t, c_void_p, c_size_t),
     "bird_members_free": (None, c_void_p),
     "bird_channel_bind": (
         _status,

@@ -28,6 +28,7 @@ _EVENT_FIELDS = (
     "4x4x"  # channel_name_length, event_length
     "I"  # event_id
     "4x8x8x"  # data_kind, operation_tag, detail
+    "8x4x4x"  # sender, sender_length, reserved
 )
 _FIELDS = (
     "4x"  # struct_size
@@ -44,6 +45,9 @@ _FIELDS = (
     "I"  # data_kind
     "Q"  # operation_tag
     "P"  # detail
+    "P"  # sender
+    "I"  # sender_length
+    "4x"  # reserved
 )
 _all_fields = struct.Struct(f"@{_FIELDS}")
 
@@ -71,6 +75,8 @@ class Fields(NamedTuple):
     data_kind: int
     operation_tag: int
     detail: int
+    sender: int
+    sender_length: int
 
     @property
     def channel_text(self) -> str:
@@ -79,6 +85,11 @@ class Fields(NamedTuple):
     @property
     def event_text(self) -> str:
         return _copy(self.event, self.event_length).decode()
+
+    @property
+    def sender_text(self) -> str | None:
+        """The member id of who sent a client event, None if the edge does not say."""
+        return _copy(self.sender, self.sender_length).decode() if self.sender_length else None
 
     @property
     def payload(self) -> bytes:

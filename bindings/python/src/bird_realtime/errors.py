@@ -140,6 +140,12 @@ class IdentityMissing(BirdRealtimeError):
     default_status = _abi.BIRD_ERR_IDENTITY
 
 
+class MessageLost(BirdRealtimeError):
+    """A message of the edge was malformed and is lost; the connection stays."""
+
+    default_status = _abi.BIRD_ERR_MALFORMED
+
+
 class EdgeError(BirdRealtimeError):
     """An error frame of the edge; ``channel`` is the one that it names, if it names one."""
 
@@ -182,6 +188,7 @@ _CLASSES: dict[int, type[BirdRealtimeError]] = {
     _abi.BIRD_ERR_DECRYPTION: DecryptionError,
     _abi.BIRD_ERR_GAVE_UP: GaveUp,
     _abi.BIRD_ERR_IDENTITY: IdentityMissing,
+    _abi.BIRD_ERR_MALFORMED: MessageLost,
 }
 
 

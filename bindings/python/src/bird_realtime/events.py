@@ -66,13 +66,14 @@ class Event:
     """An event of a channel. ``data`` is parsed when first asked for; ``raw`` is what arrived, untouched."""
 
     # No __init__: to call it would cost as much as all else that is done to make an event.
-    __slots__ = ("_data", "channel", "name", "raw")
+    __slots__ = ("_data", "_sender", "channel", "name", "raw")
 
     name: str
     channel: Channel
     #: the payload's bytes with the wire's one level of string encoding undone; empty if there is none
     raw: bytes
     _data: Any
+    _sender: str | None
 
     def _fill(self, name: str, channel: Channel, raw: bytes, data_kind: int) -> None:
         self.name = name
@@ -92,6 +93,12 @@ class Event:
     def text(self) -> str:
         """The payload as text, unparsed."""
         return self.raw.decode()
+
+    @property
+    def sender(self) -> str | None:
+        """The member id of who sent a client event, where the edge says so: on presence channels. Else None."""
+        # Nearly no event has one, and to give each a None would cost each.
+        return getattr(self, "_sender", None)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} on {self.channel.name!r}, {len(self.raw)} bytes>"

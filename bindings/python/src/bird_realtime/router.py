@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import deque
 from typing import Callable
 
@@ -25,6 +26,8 @@ from .events import (
 )
 
 logger = logs.package
+
+CLIENT_EVENT_PREFIX = "client-"
 
 HandlerErrorHook = Callable[[Exception, object], object]
 #: (bird_error or 0, status) -> exception
@@ -112,6 +115,7 @@ class Router:
         last_tag: int | None = None
         last_id: int | None = None
         routes: dict[str, Bindings] = {}
+        may_have_sender = False
         for kind, tag, data, length, event_id in records.brief:
             if kind != event_kind:
                 self._deliver_other(records.current())
@@ -122,6 +126,7 @@ class Router:
                     continue
                 name = names.get(event_id) or records.current().event_text
                 routes = channel._routes
+                may_have_sender = name.startswith(CLIENT_EVENT_PREFIX)
                 route = routes.get(name)
                 if route is None:
                     route = channel._default_route
@@ -134,6 +139,8 @@ class Router:
             event.channel = channel
             event.raw = memory[data : data + length]
             event._data = UNPARSED if length or records.current().data_kind else None
+            if may_have_sender:
+                event._sender = records.current().sender_text
             for binding in route:
                 handler = binding.handler
                 if handler is not None:
@@ -212,7 +219,7 @@ class Router:
             is_resubscribe=bool(detail.is_resubscribe),
             interrupted=detail.interrupted_ms / 1000,
         )
-        channel._load(event, _text(detail.my_id) or None)
+        channel._load(event, _sized(detail, "my_id", detail.my_id_length) or None)
         self.emit_status(channel, event)
 
     def _subscription_failed(self, fields: Fields) -> None:
@@ -228,7 +235,8 @@ class Router:
         self.emit_status(channel, status)
 
     def _member_event(self, name: str, channel: PresenceChannel, fields: Fields) -> MemberEvent:
-        member_id = _text(_abi.MemberDetail.from_address(fields.detail).id)
+        detail = _abi.MemberDetail.from_address(fields.detail)
+        member_id = _sized(detail, "id", detail.id_length)
         return MemberEvent(name, channel, fields.payload, fields.data_kind, member_id)
 
     def _member_added(self, fields: Fields) -> None:
@@ -324,6 +332,14 @@ class Router:
 
     def _asked(self, fields: Fields) -> None:
         self._requests.answer(_abi.QuestionDetail.from_address(fields.detail))
+
+
+def _sized(detail: ctypes.Structure, field: str, length: int) -> str:
+    """A string of a detail that may contain a NUL, at which ctypes would cut it."""
+    address = ctypes.addressof(detail) + getattr(type(detail), field).offset
+    start = ctypes.c_void_p.from_address(address).value or 0
+    text: bytes = MEMORY[start : start + length]
+    return text.decode()
 
 
 def _text(value: bytes | None) -> str:

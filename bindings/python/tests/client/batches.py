@@ -29,11 +29,13 @@ class BatchMaker:
         data_kind: int = _abi.BIRD_DATA_STRING,
         operation: int = 0,
         detail: ctypes.Structure | None = None,
+        sender: str = "",
     ) -> None:
         record = _abi.Record(struct_size=self.stride, kind=kind, channel_tag=tag, operation_tag=operation)
         record.channel_name, record.channel_name_length = self._string(channel.encode())
         record.event, record.event_length = self._string(event.encode())
         record.event_id = event_id
+        record.sender, record.sender_length = self._string(sender.encode())
         record.data_kind = _abi.BIRD_DATA_NONE
         if data is not None:
             record.data, record.data_length = self._string(data)
@@ -50,13 +52,16 @@ class BatchMaker:
         self, tag: int, payload: Any, my_id: str = "", *, is_resubscribe: bool = False, interrupted_ms: int = 0
     ) -> None:
         detail = _abi.SubscriptionDetail(
-            is_resubscribe=is_resubscribe, interrupted_ms=interrupted_ms, my_id=my_id.encode()
+            is_resubscribe=is_resubscribe,
+            interrupted_ms=interrupted_ms,
+            my_id=my_id.encode(),
+            my_id_length=len(my_id.encode()),
         )
         self.add(_abi.BIRD_RECORD_SUBSCRIBED, tag=tag, data=json.dumps(payload).encode(), detail=detail)
 
     def member(self, kind: int, tag: int, member_id: str, info: Any = None) -> None:
         data = None if info is None else json.dumps(info).encode()
-        detail = _abi.MemberDetail(id=member_id.encode(), id_length=len(member_id))
+        detail = _abi.MemberDetail(id=member_id.encode(), id_length=len(member_id.encode()))
         self.add(kind, tag=tag, data=data, data_kind=_abi.BIRD_DATA_VALUE, detail=detail)
 
     def state(self, previous: int, current: int, **fields: Any) -> None:

@@ -12,6 +12,7 @@ from bird_realtime import (
     GaveUp,
     IdentityMissing,
     InvalidArgument,
+    MessageLost,
     QueueFull,
     TimedOut,
     _abi,
@@ -22,7 +23,7 @@ from bird_realtime import (
 def test_one_tree() -> None:
     exported = [getattr(bird_realtime, name) for name in bird_realtime.__all__]
     classes = [each for each in exported if isinstance(each, type) and issubclass(each, BaseException)]
-    assert len(classes) == 17
+    assert len(classes) == 18
     assert all(issubclass(each, BirdRealtimeError) for each in classes)
 
 
@@ -36,6 +37,7 @@ def test_one_tree() -> None:
         (_abi.BIRD_ERR_AUTH, AuthorizationError),
         (_abi.BIRD_ERR_GAVE_UP, GaveUp),
         (_abi.BIRD_ERR_IDENTITY, IdentityMissing),
+        (_abi.BIRD_ERR_MALFORMED, MessageLost),
         (_abi.BIRD_ERR_DECRYPTION, DecryptionError),
         (_abi.BIRD_ERR_HANDLE, BirdRealtimeError),
         (-987, BirdRealtimeError),

@@ -26,7 +26,7 @@ def test_an_empty_batch() -> None:
 
 
 def test_records_of_an_older_library_are_refused() -> None:
-    with pytest.raises(LibraryError, match="96 bytes, but this package needs 104"):
+    with pytest.raises(LibraryError, match="96 bytes, but this package needs 120"):
         Records(0, 1, 96)
 
 
