@@ -7,6 +7,8 @@ struct RecordContent {
     private static let detailBytesMax = 512
     /// Of the payload of a success, in its record. A larger one is left out: the roster in it can be asked for.
     static let successBytesMax = 2 * 1_048_576
+    /// Of a refusal, which is kept for handlers that are bound late. The edge decides how many there are.
+    static let refusalBytesMax = 16_384
     /// Of the payload that is kept for handlers that come late.
     static let standingBytesMax = 262_144
 
@@ -153,7 +155,8 @@ extension RecordContent {
                 }, detailStringBytes: myID?.utf8.count ?? 0)
         case .subscriptionFailed(let reference, let fault, let data, let willRetry):
             return RecordContent(
-                kind: BIRD_RECORD_SUBSCRIPTION_ERROR, channel: reference, event: dialect.subscriptionError, data: data,
+                kind: BIRD_RECORD_SUBSCRIPTION_ERROR, channel: reference, event: dialect.subscriptionError,
+                data: data.bytes.count <= refusalBytesMax ? data : .none,
                 detail: { chunk in
                     chunk.reserveDetail(
                         bird_subscription(

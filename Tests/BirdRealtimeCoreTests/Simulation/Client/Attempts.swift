@@ -11,7 +11,7 @@ struct Attempts {
     /// The planned attempt begins not before.
     private(set) var plannedFor: Int64 = 0
     /// The edge has asked not to be dialled before.
-    private(set) var leftAloneUntil = Int64.min
+    private(set) var leftAloneUntil: Int64 = 0
     private(set) var began: Int64 = 0
     private(set) var openQuestion: QuestionID?
     /// From when on the application agrees to an attempt; it does not before it has asked for one or been asked.
@@ -77,7 +77,7 @@ struct Attempts {
         try require(!needsConsent || now >= agreesFrom, "dials though the application may refuse")
         try require(isOwnCall || now >= plannedFor, "dials \(plannedFor - now) ms before it said that it would")
         try require(isOwnCall || now >= leftAloneUntil, "dials \(leftAloneUntil - now) ms before the edge wants it")
-        leftAloneUntil = .min
+        leftAloneUntil = 0
         agreesFrom = .max
         began = now
         waits.attemptBegan()
