@@ -492,7 +492,8 @@ bird_status bird_channel_name(bird_channel *channel, char *buffer, size_t size, 
 bird_status bird_channel_set_tag(bird_channel *channel, uint64_t tag);
 
 /* Presence. The roster advances as records are delivered: inside a handler it is that record's roster (QUEUE with drain: that of the
-   end of the batch). BIRD_ERR_UNSUPPORTED on other kinds of channel. */
+   end of the batch; for the roster of each record, begin with the members of bird_subscription, then add and remove those of later
+   records). BIRD_ERR_UNSUPPORTED on other kinds of channel. */
 /* The member id of this connection, "" when not subscribed. Copy-out. */
 bird_status bird_channel_my_id(bird_channel *channel, char *buffer, size_t size, size_t *length);
 bird_status bird_channel_member_count(bird_channel *channel, size_t *count);
@@ -616,6 +617,9 @@ typedef struct bird_subscription {
     const char *my_id;       /* presence: member id of this connection        */
     const bird_error *error; /* errors: the cause                             */
     size_t my_id_length;
+    /* Presence, successes: the roster that the edge sent, as bird_channel_members() gives it, valid as long as the record: not for
+       bird_members_free(). Else NULL. */
+    const bird_members *members;
 } bird_subscription;
 
 /* member_info is the record's data (VALUE or NONE). */

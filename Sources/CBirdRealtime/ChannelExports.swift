@@ -89,51 +89,7 @@ public func bird_channel_members(
     attempt { () throws(Fault) in
         let channel = try presence(channel)
         let target = try out(members, "members")
-        target.pointee = OpaquePointer(Unmanaged.passRetained(MembersObject(channel.members)).toOpaque())
-    }
-}
-
-/// What a `bird_members` points to: like an error, an object that only its holder reads.
-private final class MembersObject {
-    private let strings: UnsafeMutablePointer<CChar>
-    private var starts: [(id: Int, info: Int)] = []
-    private var idLengths: [Int] = []
-
-    init(_ members: [Member]) {
-        let size = members.reduce(0) { $0 + $1.id.utf8.count + ($1.info?.count ?? 0) + 2 }
-        strings = .allocate(capacity: max(1, size))
-        var next = 0
-        for member in members {
-            let id = next
-            next = copy(member.id.utf8, at: next)
-            starts.append((id, next))
-            idLengths.append(next - id - 1)
-            next = copy(member.info ?? [], at: next)
-        }
-    }
-
-    deinit { strings.deallocate() }
-
-    private func copy(_ bytes: some Sequence<UInt8>, at start: Int) -> Int {
-        var next = start
-        for byte in bytes {
-            strings[next] = CChar(bitPattern: byte)
-            next += 1
-        }
-        strings[next] = 0
-        return next + 1
-    }
-
-    static func at(_ pointer: OpaquePointer) -> MembersObject {
-        Unmanaged<MembersObject>.fromOpaque(UnsafeRawPointer(pointer)).takeUnretainedValue()
-    }
-
-    var count: Int { starts.count }
-
-    func idLength(_ index: Int) -> Int { idLengths.indices.contains(index) ? idLengths[index] : 0 }
-
-    func text(_ index: Int, _ part: (((id: Int, info: Int)) -> Int)) -> UnsafePointer<CChar> {
-        starts.indices.contains(index) ? UnsafePointer(strings + part(starts[index])) : constant("")
+        target.pointee = OpaquePointer(Unmanaged.passRetained(MembersObject(channel.rosterCopy)).toOpaque())
     }
 }
 
@@ -142,7 +98,7 @@ public func bird_members_count(_ members: OpaquePointer!) -> Int { members.map {
 
 @c @implementation
 public func bird_members_id(_ members: OpaquePointer!, _ index: Int) -> UnsafePointer<CChar>! {
-    members.map { MembersObject.at($0).text(index) { $0.id } } ?? constant("")
+    members.flatMap { MembersObject.at($0).id(index) } ?? constant("")
 }
 
 @c @implementation
@@ -152,7 +108,7 @@ public func bird_members_id_length(_ members: OpaquePointer!, _ index: Int) -> I
 
 @c @implementation
 public func bird_members_info(_ members: OpaquePointer!, _ index: Int) -> UnsafePointer<CChar>! {
-    members.map { MembersObject.at($0).text(index) { $0.info } } ?? constant("")
+    members.flatMap { MembersObject.at($0).info(index) } ?? constant("")
 }
 
 @c @implementation

@@ -70,6 +70,19 @@ def error_fields(error: BirdRealtimeError) -> dict[str, Any]:
     }
 
 
+def roster_text(members: Mapping[str, Any]) -> str:
+    """As client_script.c prints one."""
+    return "".join(f"{member_id}\x1f{info_text(info)}\x1e" for member_id, info in members.items())
+
+
+def info_text(info: object) -> str:
+    return "" if info is None else json.dumps(info)
+
+
+def members_now(channel: Channel) -> dict[str, int]:
+    return {"members_now": len(channel.members)} if isinstance(channel, PresenceChannel) else {}
+
+
 LEVELS = {"ERROR": "error", "WARNING": "warn", "INFO": "info", "DEBUG": "verbose"}
 
 
@@ -120,7 +133,7 @@ class Script:
         connection.bind("error", lambda error: say(record="error", **error_fields(error)))
         connection.bind("signin_error", lambda error: say(record="signin_error", **error_fields(error)))
         connection.bind("signed_in", self.tell_member)
-        for event in ("online", "offline"):
+        for event in ("online", "offline", "away"):
             self.bird.member.watchlist.bind(event, functools.partial(self.tell_watched, "watchlist", event))
         self.bird.bind_global(self.tell_event)
         self.bird.bind("bird:subscription_succeeded", self.tell_success)
@@ -147,7 +160,7 @@ class Script:
         )
 
     def tell_member(self, member: Member) -> None:
-        say(record="signed_in", member_id=member.member_id)
+        say(record="signed_in", member_id=member.member_id, member_info=info_text(member.member_info))
 
     def tell_event(self, event: Event) -> None:
         self.running.wait()
@@ -167,6 +180,9 @@ class Script:
             interrupted_ms=round(event.interrupted * 1000),
             member_count=len(event.members),
             my_id=event.my_id or "",
+            data=event.text,
+            roster=roster_text(event.members),
+            **members_now(event.channel),
         )
 
     def tell_failure(self, event: SubscriptionFailed) -> None:
@@ -175,11 +191,18 @@ class Script:
             channel=event.channel.name,
             will_retry=int(event.will_retry),
             data=event.text,
+            **members_now(event.channel),
             **error_fields(event.error),
         )
 
     def tell_change(self, record: str, event: MemberEvent) -> None:
-        say(record=record, channel=event.channel.name, member_id=event.member.member_id)
+        say(
+            record=record,
+            channel=event.channel.name,
+            member_id=event.member.member_id,
+            data=info_text(event.member.member_info),
+            **members_now(event.channel),
+        )
 
     def tell_count(self, event: Event) -> None:
         say(record="connection_count", channel=event.channel.name, data=event.text)
@@ -279,15 +302,15 @@ class Script:
         threading.Thread(target=self.wait_for_signin, args=(int(tag), flags != "0"), daemon=True).start()
 
     def wait_for_signin(self, tag: int, refresh: bool) -> None:
-        status, error = "BIRD_OK", {}
         try:
-            self.bird.signin(refresh=refresh)
+            member = self.bird.signin(refresh=refresh)
         except BirdRealtimeError as failure:
-            status, error = failure.status_name, error_fields(failure)
-        say(record="completion", tag=tag, operation="signin", status=status, **error)
+            say(record="completion", tag=tag, operation="signin", status=failure.status_name, **error_fields(failure))
+        else:
+            say(record="completion", tag=tag, operation="signin", status="BIRD_OK", member_id=member.member_id)
 
     def watch(self) -> None:
-        for event in ("online", "offline"):
+        for event in ("online", "offline", "away"):
             self.bird.member.watchlist.bind(event, functools.partial(self.tell_watched, "watched", event))
 
     def tell_watched(self, record: str, event: str, ids: list[str]) -> None:
@@ -315,11 +338,13 @@ class Script:
     def roster(self, name: str) -> dict[str, Any]:
         channel = self.channels[name]
         assert isinstance(channel, PresenceChannel)
-        return {"members": " ".join(channel.members), "my_id": channel.my_id or ""}
+        members = channel.members
+        return {"members": " ".join(members), "my_id": channel.my_id or "", "roster": roster_text(members)}
 
     def bind(self, number: str, name: str, event: str | None = None) -> None:
         def bound(happened: Event) -> None:
-            say(record="bound", binding=int(number), event=happened.name, data=happened.text)
+            fields = {"roster": roster_text(happened.members)} if isinstance(happened, SubscriptionSucceeded) else {}
+            say(record="bound", binding=int(number), event=happened.name, data=happened.text, **fields)
 
         bindable: GloballyBindable = self.bird if name == "*" else self.channels[name]
         if event is None:

@@ -140,6 +140,7 @@ package final class Channel: @unchecked Sendable {
     }
 
     package var members: [Member] { client.lock.withLock { roster.members } }
+    package var rosterCopy: Roster { client.lock.withLock { roster.separated() } }
     package var memberCount: Int { client.lock.withLock { roster.count } }
     package var myID: String { client.lock.withLock { myIDText } }
 

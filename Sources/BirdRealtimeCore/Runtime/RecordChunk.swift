@@ -38,6 +38,7 @@ package final class RecordChunk: @unchecked Sendable {
     private var channels: [Channel] = []
     private var lastKept: UnsafeMutablePointer<ChannelHot>?
     private var errors: [ErrorObject] = []
+    private var rosters: [MembersObject] = []
     private(set) var contents: [RecordContent] = []
     /// Version of the client's names when the records were made.
     var namesVersion: UInt32 = 0
@@ -96,6 +97,7 @@ package final class RecordChunk: @unchecked Sendable {
         channels.removeAll(keepingCapacity: true)
         lastKept = nil
         errors.removeAll(keepingCapacity: true)
+        rosters.removeAll(keepingCapacity: true)
         contents.removeAll(keepingCapacity: true)
         client?.hot.pointee.chunkEras.end(era)
         client = nil
@@ -201,6 +203,11 @@ package final class RecordChunk: @unchecked Sendable {
         let error = ErrorObject(fault)
         errors.append(error)
         return error.pointer
+    }
+
+    func keep(_ roster: MembersObject) -> OpaquePointer {
+        rosters.append(roster)
+        return roster.pointer
     }
 
     func keep(_ content: RecordContent) -> Int {

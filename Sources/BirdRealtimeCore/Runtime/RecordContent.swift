@@ -139,6 +139,8 @@ extension RecordContent {
         case .signinFailed(let fault): return Self.failure(BIRD_RECORD_SIGNIN_ERROR, fault)
         case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
             let count = UInt32(truncatingIfNeeded: members?.count ?? 0)
+            // Of its own: a change of the channel's roster must not copy this one.
+            let snapshot = members.map { MembersObject($0.separated()) }
             return RecordContent(
                 kind: BIRD_RECORD_SUBSCRIBED, channel: reference, event: dialect.subscriptionSucceeded,
                 data: data.bytes.count <= successBytesMax ? data : .none,
@@ -151,18 +153,24 @@ extension RecordContent {
                         bird_subscription(
                             struct_size: UInt32(MemoryLayout<bird_subscription>.size),
                             is_resubscribe: isResubscribe ? 1 : 0, interrupted_ms: interruptedMs, will_retry: 0,
-                            member_count: count, my_id: myID, error: nil, my_id_length: length))
+                            member_count: count, my_id: myID, error: nil, my_id_length: length,
+                            members: snapshot.map { chunk.keep($0) }))
                 }, detailStringBytes: myID?.utf8.count ?? 0)
         case .subscriptionFailed(let reference, let fault, let data, let willRetry):
             return RecordContent(
                 kind: BIRD_RECORD_SUBSCRIPTION_ERROR, channel: reference, event: dialect.subscriptionError,
                 data: data.bytes.count <= refusalBytesMax ? data : .none,
+                // Who is not subscribed any more is not told who comes and goes.
+                change: Self.channel(reference).flatMap {
+                    $0.kind == .presence ? .replace($0, RosterHandover(Roster()), myID: "") : nil
+                },
                 detail: { chunk in
                     chunk.reserveDetail(
                         bird_subscription(
                             struct_size: UInt32(MemoryLayout<bird_subscription>.size), is_resubscribe: 0,
                             interrupted_ms: 0, will_retry: willRetry ? 1 : 0, member_count: 0,
-                            my_id: chunk.copyString("").pointer, error: chunk.keep(fault), my_id_length: 0))
+                            my_id: chunk.copyString("").pointer, error: chunk.keep(fault), my_id_length: 0,
+                            members: nil))
                 })
         case .memberAdded(let reference, let member):
             return Self.memberContent(

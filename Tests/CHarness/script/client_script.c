@@ -193,6 +193,7 @@ static bird_status tell_roster(const char *name) {
     size_t my_id_length = 0;
     const bird_status has_id = bird_channel_my_id(channel_named(name), my_id, sizeof my_id, &my_id_length);
     json_text("members", ids, length);
+    print_roster(members);
     json_text("my_id", my_id, has_id == BIRD_OK ? my_id_length : 0);
     bird_members_free(members);
     return status;
@@ -258,6 +259,9 @@ static void print_bound(const bird_record *record, void *user_data) {
     json_number("binding", (uint64_t *)user_data - bindings);
     json_text("event", record->event, record->event_length);
     json_text("data", record->data, record->data_length);
+    if (record->kind == BIRD_RECORD_SUBSCRIBED) {
+        print_roster(((const bird_subscription *)record->detail)->members);
+    }
     json_end();
     fflush(stdout);
 }

@@ -1,6 +1,8 @@
 /* How each record is printed. */
 #include "script.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -41,12 +43,33 @@ static void print_state(const bird_state_change *change) {
     json_string("policy", change->policy);
 }
 
+void print_roster(const bird_members *members) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    for (size_t i = 0; i < bird_members_count(members); i++) {
+        fwrite(bird_members_id(members, i), 1, bird_members_id_length(members, i), stream);
+        fprintf(stream, "\x1f%s\x1e", bird_members_info(members, i));
+    }
+    fclose(stream);
+    json_text("roster", text, length);
+    free(text);
+}
+
+static void print_members_now(bird_channel *channel) {
+    size_t count = 0;
+    if (bird_channel_member_count(channel, &count) == BIRD_OK) {
+        json_unsigned("members_now", count);
+    }
+}
+
 static void print_subscription(const bird_subscription *subscription) {
     json_number("is_resubscribe", subscription->is_resubscribe);
     json_number("interrupted_ms", subscription->interrupted_ms);
     json_number("will_retry", subscription->will_retry);
     json_number("member_count", subscription->member_count);
     json_text("my_id", subscription->my_id, subscription->my_id_length);
+    print_roster(subscription->members);
     print_error(subscription->error);
 }
 
@@ -106,9 +129,13 @@ void print_record(const bird_record *record) {
     case BIRD_RECORD_SUBSCRIBED:
     case BIRD_RECORD_SUBSCRIPTION_ERROR:
         print_subscription(record->detail);
+        print_members_now(record->channel);
         break;
     case BIRD_RECORD_MEMBER_ADDED:
     case BIRD_RECORD_MEMBER_REMOVED:
+        print_members_now(record->channel);
+        print_member(record->detail);
+        break;
     case BIRD_RECORD_SIGNED_IN:
         print_member(record->detail);
         break;

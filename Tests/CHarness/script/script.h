@@ -5,6 +5,8 @@
 #include <birdrealtime.h>
 
 void print_record(const bird_record *record);
+/* The field "roster" of a JSON object: each member's id, \x1f, its info and \x1e. */
+void print_roster(const bird_members *members);
 /* The fields of an error inside a JSON object; nothing for NULL. */
 void print_error(const bird_error *error);
 /* Remembers the request for a later command; gives its number. */

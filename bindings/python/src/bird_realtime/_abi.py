@@ -205,6 +205,7 @@ class SubscriptionDetail(ctypes.Structure):
         ("my_id", c_char_p),
         ("error", c_void_p),
         ("my_id_length", c_size_t),
+        ("members", c_void_p),
     )
 
 
@@ -425,7 +426,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "bird_channel_member_count": (_status, _handle, _out_size),
     "bird_channel_members": (_status, _handle, _out_handle),
     "bird_members_count": (c_size_t, c_void_p),
-    "bird_members_id": (c_char_p, c_void_p, c_size_t),
+    "bird_members_id": (c_void_p, c_void_p, c_size_t),
     "bird_members_info": (c_char_p, c_void_p, c_size_t),
     "bird_members_id_length": (c_size_t, c_void_p, c_size_t),
     "bird_members_free": (None, c_void_p),

@@ -83,6 +83,11 @@ def _choose() -> Callable[[bytes], Any]:
 value_or_text = _choose()
 
 
+def value_or_none(payload: bytes) -> Any:
+    """The same of a payload that is empty where there is no value."""
+    return value_or_text(payload) if payload else None
+
+
 def encode(value: object, field: str) -> bytes:
     """A value as compact JSON."""
     try:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
-from . import _abi
+from . import _abi, _json
 from ._handle import Handle
 from ._library import library
 from ._records import Records
@@ -160,6 +160,18 @@ class Native:
                 self.check(status)
                 return buffer.raw[: length.value].decode()
             size = length.value + 1
+
+    def members(self, roster: int | None) -> dict[str, Any]:
+        """member_id -> member_info of a bird_members (borrowed), in its order; None: there is none."""
+        lib = self.lib
+        members = {}
+        for index in range(lib.bird_members_count(roster)):
+            # An id may contain a NUL.
+            member_id = ctypes.string_at(
+                lib.bird_members_id(roster, index), lib.bird_members_id_length(roster, index)
+            )
+            members[member_id.decode()] = _json.value_or_none(lib.bird_members_info(roster, index))
+        return members
 
     def intern(self, event: bytes) -> int:
         event_id = c_uint32()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _abi, _json
@@ -178,7 +178,7 @@ class Channel(GloballyBindable):
             self._untold_count += 1
             return self._of_event(status.name)
 
-    def _load(self, event: SubscriptionSucceeded, my_id: str | None) -> None:
+    def _load(self, event: SubscriptionSucceeded) -> None:
         """Takes over what a success says about members."""
 
     def _reset(self) -> None:
@@ -211,10 +211,9 @@ class PresenceChannel(Channel):
         """The member_info of this connection's member, None when not subscribed."""
         return self._members.get(self.my_id or "")
 
-    def _load(self, event: SubscriptionSucceeded, my_id: str | None) -> None:
-        self._members = dict(roster(event.data))
-        event.members = self.members
-        event.my_id = self.my_id = my_id
+    def _load(self, event: SubscriptionSucceeded) -> None:
+        self._members = dict(event.members)
+        self.my_id = event.my_id
 
     def _reset(self) -> None:
         super()._reset()
@@ -239,20 +238,3 @@ class MemberChannel(Channel):
 
     def unsubscribe(self) -> None:
         raise NotSupported("the member channel belongs to the signin and cannot be unsubscribed")
-
-
-def roster(payload: Any) -> Iterable[tuple[str, Any]]:
-    """(id, info) of each member in a success payload. Ids may be numbers, or absent or null where the
-    infos have them; an id without info has None."""
-    presence = payload.get("presence") if isinstance(payload, dict) else None
-    if not isinstance(presence, dict):
-        return
-    ids, infos = presence.get("ids"), presence.get("hash")
-    if not isinstance(infos, dict):
-        infos = {}
-    if ids is None:
-        ids = sorted(infos)
-    for member_id in ids if isinstance(ids, list) else ():
-        if isinstance(member_id, (str, int, float)) and not isinstance(member_id, bool):
-            key = str(member_id)
-            yield key, infos.get(key)

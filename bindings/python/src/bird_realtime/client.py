@@ -24,7 +24,7 @@ from .channel import Channel, MemberChannel, PresenceChannel
 from .connection import STATES, Connection
 from .delivery import WAIT_SLICE_MS, Delivery
 from .errors import BirdRealtimeError, CalledInHandler, Closed, InvalidArgument, NotSubscribed, TimedOut
-from .events import TOLD_EVENTS, Member, SubscriptionFailed, member_of
+from .events import TOLD_EVENTS, Member, SubscriptionFailed
 from .router import Completion, HandlerErrorHook, HandlerErrors, Router
 from .statistics import Statistics
 from .stream import EventStream
@@ -89,7 +89,7 @@ class BirdRealtime(GloballyBindable):
             self._lock, self._check_process, self._state, lambda: self._text("bird_client_connection_id")
         )
         requests = Requests(self._native, hooks, errors.report, str(values.get("dialect", "bird")))
-        self._router = Router(self.connection, requests, errors, self._native.failure)
+        self._router = Router(self.connection, requests, errors, self._native.failure, self._native.members)
         try:
             for event in TOLD_EVENTS:
                 self._own_name(event)
@@ -317,9 +317,9 @@ class BirdRealtime(GloballyBindable):
             self._router.completions.pop(tag, None)
         if completion.error is not None:
             raise completion.error
-        if not completion.is_done:
+        if completion.member is None:
             raise _closed()
-        return member_of(completion.payload)
+        return completion.member
 
     @property
     def member_id(self) -> str | None:

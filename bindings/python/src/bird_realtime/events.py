@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _abi, _json
+from . import _abi
 from ._json import value_or_text
 from .errors import BirdRealtimeError
 
@@ -30,12 +30,6 @@ class Member(NamedTuple):
 
     member_id: str
     member_info: Any = None
-
-
-def member_of(member_data: bytes) -> Member:
-    """The member that a signin's member_data names."""
-    data = _json.parse(member_data.decode())
-    return Member(str(data["member_id"]), data.get("member_info"))
 
 
 class StateChange(NamedTuple):
@@ -111,14 +105,22 @@ class SubscriptionSucceeded(Event):
     __slots__ = ("interrupted", "is_resubscribe", "members", "my_id")
 
     def __init__(
-        self, channel: Channel, raw: bytes, data_kind: int, *, is_resubscribe: bool, interrupted: float
+        self,
+        channel: Channel,
+        raw: bytes,
+        data_kind: int,
+        *,
+        is_resubscribe: bool,
+        interrupted: float,
+        members: dict[str, Any],
+        my_id: str | None,
     ) -> None:
         self._fill("bird:subscription_succeeded", channel, raw, data_kind)
         self.is_resubscribe = is_resubscribe
         self.interrupted = interrupted
         #: presence channels: the roster and the member id of this connection
-        self.members: dict[str, Any] = {}
-        self.my_id: str | None = None
+        self.members = members
+        self.my_id = my_id
 
 
 class SubscriptionFailed(Event):

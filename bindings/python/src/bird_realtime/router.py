@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from typing import Callable
+from typing import Any, Callable, Optional
 
 from . import _abi, _json, logs
 from ._records import MEMORY, Fields, Records
@@ -18,11 +18,11 @@ from .events import (
     DecryptionFailed,
     ErrorReported,
     Event,
+    Member,
     MemberEvent,
     StateChange,
     SubscriptionFailed,
     SubscriptionSucceeded,
-    member_of,
 )
 
 logger = logs.package
@@ -32,6 +32,8 @@ CLIENT_EVENT_PREFIX = "client-"
 HandlerErrorHook = Callable[[Exception, object], object]
 #: (bird_error or 0, status) -> exception
 Failure = Callable[[int, int], BirdRealtimeError]
+#: bird_members or None -> roster
+ReadMembers = Callable[[Optional[int]], dict[str, Any]]
 
 
 class Completion:
@@ -40,7 +42,8 @@ class Completion:
     def __init__(self) -> None:
         self.is_done = False
         self.error: BirdRealtimeError | None = None
-        self.payload = b""
+        #: of a signin that has succeeded
+        self.member: Member | None = None
 
 
 class HandlerErrors:
@@ -62,7 +65,14 @@ class HandlerErrors:
 class Router:
     """The tables by which records find their handlers. Only the delivering thread calls ``deliver``."""
 
-    def __init__(self, connection: Connection, requests: Requests, errors: HandlerErrors, failure: Failure) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        requests: Requests,
+        errors: HandlerErrors,
+        failure: Failure,
+        read_members: ReadMembers,
+    ) -> None:
         self.channels: dict[str, Channel] = {}
         self.by_tag: dict[int, Channel] = {}
         self.member: MemberChannel | None = None
@@ -73,6 +83,8 @@ class Router:
         self._requests = requests
         self.errors = errors
         self._failure = failure
+        self._read_members = read_members
+        self._signed_in_member: Member | None = None
         self._is_silent = False
         #: calls that the delivering thread makes before it goes on
         self.posted: deque[Callable[[], None]] = deque()
@@ -218,8 +230,10 @@ class Router:
             fields.data_kind,
             is_resubscribe=bool(detail.is_resubscribe),
             interrupted=detail.interrupted_ms / 1000,
+            members=self._read_members(detail.members),
+            my_id=_sized(detail, "my_id", detail.my_id_length) or None,
         )
-        channel._load(event, _sized(detail, "my_id", detail.my_id_length) or None)
+        channel._load(event)
         self.emit_status(channel, event)
 
     def _subscription_failed(self, fields: Fields) -> None:
@@ -272,7 +286,7 @@ class Router:
     def _state_changed(self, fields: Fields) -> None:
         change = _state_change(fields.detail)
         self._connection._note(change)
-        if change.current not in ("connecting", "connected"):
+        if change.previous == "connected":
             for channel in list(self.channels.values()):
                 channel._reset()
             if self.member is not None:
@@ -302,7 +316,10 @@ class Router:
         self.emit_connection("signin_error", self._failure(detail.error or 0, _abi.BIRD_ERR_AUTH))
 
     def _signed_in(self, fields: Fields) -> None:
-        member = member_of(fields.payload)
+        data = _json.value_or_text(fields.payload)
+        member_info = data.get("member_info") if isinstance(data, dict) else None
+        member = Member(_text(_abi.MemberDetail.from_address(fields.detail).id), member_info)
+        self._signed_in_member = member
         if self.member is not None:
             self.member.name = f"#server-to-user-{member.member_id}"
             self.member.watchlist._forget()
@@ -327,7 +344,9 @@ class Router:
         detail = _abi.CompletionDetail.from_address(fields.detail)
         if detail.status != _abi.BIRD_OK:
             completion.error = self._failure(detail.error or 0, detail.status)
-        completion.payload = fields.payload
+        elif detail.operation == _abi.BIRD_OPERATION_SIGNIN:
+            # Its record came before this one.
+            completion.member = self._signed_in_member
         completion.is_done = True
 
     def _asked(self, fields: Fields) -> None:

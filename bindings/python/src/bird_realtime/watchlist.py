@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .client import BirdRealtime
 
 ONLINE, OFFLINE = "online", "offline"
+#: as many as the library keeps for handlers that are bound late
+WATCHED_MEMBERS_MAX = 10_000
 
 
 class Watchlist(Bindable):
@@ -56,7 +58,9 @@ class Watchlist(Bindable):
         """Takes up what has come and gives the handlers to run; those bound from now on get it when they are bound."""
         with self._lock:
             if status in (ONLINE, OFFLINE):
-                self._statuses.update(dict.fromkeys(ids, status))
+                for member_id in ids:
+                    if member_id in self._statuses or len(self._statuses) < WATCHED_MEMBERS_MAX:
+                        self._statuses[member_id] = status
             return self._named.get(status, ())
 
     def _forget(self) -> None:

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import json
+import weakref
 from typing import Any
 
 from bird_realtime import _abi, _records
+
+
+class Roster:
+    """What a bird_members points to: for each member its id, and its info as JSON or empty."""
+
+    def __init__(self, members: dict[str, Any]) -> None:
+        self.rows = [
+            (member_id.encode(), b"" if info is None else json.dumps(info).encode())
+            for member_id, info in members.items()
+        ]
+        ROSTERS[id(self)] = self
+
+
+ROSTERS: weakref.WeakValueDictionary[int, Roster] = weakref.WeakValueDictionary()
 
 
 class BatchMaker:
@@ -49,7 +64,14 @@ class BatchMaker:
         self.add(_abi.BIRD_RECORD_EVENT, tag=tag, event=name, event_id=event_id, data=json.dumps(value).encode())
 
     def subscribed(
-        self, tag: int, payload: Any, my_id: str = "", *, is_resubscribe: bool = False, interrupted_ms: int = 0
+        self,
+        tag: int,
+        payload: Any,
+        my_id: str = "",
+        *,
+        members: dict[str, Any] | None = None,
+        is_resubscribe: bool = False,
+        interrupted_ms: int = 0,
     ) -> None:
         detail = _abi.SubscriptionDetail(
             is_resubscribe=is_resubscribe,
@@ -57,6 +79,10 @@ class BatchMaker:
             my_id=my_id.encode(),
             my_id_length=len(my_id.encode()),
         )
+        if members is not None:
+            roster = Roster(members)
+            self._kept.append(roster)
+            detail.members = id(roster)
         self.add(_abi.BIRD_RECORD_SUBSCRIBED, tag=tag, data=json.dumps(payload).encode(), detail=detail)
 
     def member(self, kind: int, tag: int, member_id: str, info: Any = None) -> None:

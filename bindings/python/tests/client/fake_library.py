@@ -12,7 +12,7 @@ from typing import Any
 
 from bird_realtime import _abi
 
-from .batches import BatchMaker
+from .batches import ROSTERS, BatchMaker
 
 
 class FakeLibrary:
@@ -139,6 +139,15 @@ class FakeLibrary:
 
     def event_id(self, name: str) -> int:
         return self._interned[name.encode()]
+
+    def bird_members_count(self, members: int | None) -> int:
+        return 0 if members is None else len(ROSTERS[members].rows)
+
+    def bird_members_id(self, members: int, index: int) -> bytes:
+        return ROSTERS[members].rows[index][0]
+
+    def bird_members_info(self, members: int, index: int) -> bytes:
+        return ROSTERS[members].rows[index][1]
 
     def bird_request_authorize(
         self, request: int, auth: bytes, member_data: Any, shared_secret: Any, error: Any

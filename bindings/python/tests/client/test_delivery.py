@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import logging
 import sys
 import threading
@@ -306,10 +307,12 @@ def test_signin(fake: FakeLibrary, make_bird: Callable[..., BirdRealtime], threa
     def succeed(tag: int) -> BatchMaker:
         batch = BatchMaker()
         batch.add(_abi.BIRD_RECORD_COMPLETION, operation=tag + 1000, detail=_abi.CompletionDetail())
+        member_data = {"member_id": "m_7", "member_info": {"name": "Noor"}, "watchlist": ["m_8"]}
+        batch.member(_abi.BIRD_RECORD_SIGNED_IN, 0, "m_7", member_data)
         batch.add(
             _abi.BIRD_RECORD_COMPLETION,
             operation=tag,
-            data=b'{"member_id":"m_7","member_info":{"name":"Noor"},"watchlist":["m_8"]}',
+            data=json.dumps(member_data).encode(),
             detail=_abi.CompletionDetail(operation=_abi.BIRD_OPERATION_SIGNIN),
         )
         return batch

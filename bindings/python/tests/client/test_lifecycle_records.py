@@ -24,7 +24,6 @@ from bird_realtime import (
     SubscriptionSucceeded,
     _abi,
 )
-from bird_realtime.channel import roster
 
 from .batches import BatchMaker
 from .fake_library import FakeLibrary
@@ -42,26 +41,22 @@ def lobby(bird: BirdRealtime) -> PresenceChannel:
 
 
 PRESENCE = {"presence": {"ids": ["m_7", 8, "m_9"], "hash": {"m_7": {"name": "Noor"}, "8": [1]}, "count": 3}}
+ROSTER = {"m_7": {"name": "Noor"}, "8": [1], "m_9": None}
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
-    [
-        (PRESENCE, {"m_7": {"name": "Noor"}, "8": [1], "m_9": None}),
-        ({}, {}),
-        (None, {}),
-        ("text", {}),
-        ({"presence": 5}, {}),
-        ({"presence": {"ids": {"m": 1}, "hash": {}}}, {}),
-        ({"presence": {"ids": ["a"], "hash": []}}, {"a": None}),
-        (
-            {"presence": {"ids": ["a", None, True, ["b"], {}, 12345678901234567890]}},
-            {"a": None, "12345678901234567890": None},
-        ),
-    ],
-)
-def test_roster_of_a_success_payload(payload: Any, expected: dict[str, Any]) -> None:
-    assert dict(roster(payload)) == expected
+def test_the_roster_is_what_the_library_says(bird: BirdRealtime, lobby: PresenceChannel) -> None:
+    """And not what the payload looks like."""
+    seen: list[SubscriptionSucceeded] = []
+    lobby.bind("bird:subscription_succeeded", seen.append)
+    batch = BatchMaker()
+    batch.subscribed(lobby._tag, PRESENCE, "1e2", members={"1e2": None, "b": [2]})
+    deliver(bird, batch)
+    assert seen[0].data == PRESENCE
+    assert (seen[0].members, seen[0].my_id) == ({"1e2": None, "b": [2]}, "1e2")
+    assert (lobby.members, lobby.my_id, lobby.me) == ({"1e2": None, "b": [2]}, "1e2", None)
+    lobby.members.clear()
+    seen[0].members.clear()
+    assert len(lobby.members) == 2, "both are copies"
 
 
 def test_the_roster_is_that_of_the_event(bird: BirdRealtime, lobby: PresenceChannel) -> None:
@@ -70,7 +65,7 @@ def test_the_roster_is_that_of_the_event(bird: BirdRealtime, lobby: PresenceChan
     for name in ("bird:member_added", "bird:member_removed"):
         lobby.bind(name, lambda e: seen.append((e.name, list(e.channel.members), e.member)))
     batch = BatchMaker()
-    batch.subscribed(lobby._tag, PRESENCE, "m_7")
+    batch.subscribed(lobby._tag, PRESENCE, "m_7", members=ROSTER)
     batch.member(_abi.BIRD_RECORD_MEMBER_ADDED, lobby._tag, "m_10", {"name": "Sol"})
     batch.member(_abi.BIRD_RECORD_MEMBER_REMOVED, lobby._tag, "8", [1])
     batch.member(_abi.BIRD_RECORD_MEMBER_REMOVED, lobby._tag, "nobody")
@@ -138,7 +133,7 @@ def test_decryption_failed(bird: BirdRealtime, caplog: pytest.LogCaptureFixture)
 
 def test_a_handler_bound_after_the_answer(bird: BirdRealtime, lobby: PresenceChannel) -> None:
     batch = BatchMaker()
-    batch.subscribed(lobby._tag, PRESENCE, "m_7")
+    batch.subscribed(lobby._tag, PRESENCE, "m_7", members=ROSTER)
     deliver(bird, batch)
     seen: list[str] = []
     lobby.bind("bird:subscription_error", lambda event: seen.append("not this one"))
@@ -173,8 +168,8 @@ def test_an_error_for_a_handler_bound_after_it(fake: FakeLibrary, bird: BirdReal
 
 def test_a_second_success_reloads_the_roster(bird: BirdRealtime, lobby: PresenceChannel) -> None:
     batch = BatchMaker()
-    batch.subscribed(lobby._tag, PRESENCE, "m_7")
-    batch.subscribed(lobby._tag, {}, "m_8")
+    batch.subscribed(lobby._tag, PRESENCE, "m_7", members=ROSTER)
+    batch.subscribed(lobby._tag, {}, "m_8", members={})
     deliver(bird, batch)
     assert (lobby.members, lobby.my_id) == ({}, "m_8")
 
@@ -192,8 +187,9 @@ def test_the_roster_goes_with_the_connection(
     bird: BirdRealtime, lobby: PresenceChannel, state: int, kept: bool
 ) -> None:
     batch = BatchMaker()
-    batch.subscribed(lobby._tag, PRESENCE, "m_7")
-    batch.state(_abi.BIRD_STATE_CONNECTED, state)
+    batch.subscribed(lobby._tag, PRESENCE, "m_7", members=ROSTER)
+    is_end = state != _abi.BIRD_STATE_CONNECTED
+    batch.state(_abi.BIRD_STATE_CONNECTED if is_end else _abi.BIRD_STATE_CONNECTING, state)
     deliver(bird, batch)
     assert (len(lobby.members), lobby.my_id) == ((3, "m_7") if kept else (0, None))
 
@@ -203,14 +199,14 @@ def test_member_records_after_unsubscribe_are_dropped(bird: BirdRealtime, lobby:
     lobby.unsubscribe()
     batch = BatchMaker()
     batch.member(_abi.BIRD_RECORD_MEMBER_ADDED, tag, "m_9")
-    batch.subscribed(tag, PRESENCE)
+    batch.subscribed(tag, PRESENCE, members=ROSTER)
     deliver(bird, batch)
     assert lobby.members == {}
 
 
 def test_subscription_error(bird: BirdRealtime, lobby: PresenceChannel, caplog: pytest.LogCaptureFixture) -> None:
     batch = BatchMaker()
-    batch.subscribed(lobby._tag, PRESENCE, "m_7")
+    batch.subscribed(lobby._tag, PRESENCE, "m_7", members=ROSTER)
     batch.add(_abi.BIRD_RECORD_SUBSCRIPTION_ERROR, tag=lobby._tag, detail=_abi.SubscriptionDetail(will_retry=True))
     with caplog.at_level(logging.WARNING, "bird_realtime"):
         deliver(bird, batch)
@@ -224,7 +220,7 @@ def test_subscription_error(bird: BirdRealtime, lobby: PresenceChannel, caplog: 
     assert seen[1].error is lobby.error
     assert seen[0].data == {"error": "status -30", "endpoint": "", "status": None}
     batch = BatchMaker()
-    batch.subscribed(lobby._tag, PRESENCE, "m_7")
+    batch.subscribed(lobby._tag, PRESENCE, "m_7", members=ROSTER)
     deliver(bird, batch)
     assert lobby.error is None
 
@@ -316,9 +312,9 @@ def test_signed_in(bird: BirdRealtime) -> None:
     seen: list[Member] = []
     bird.connection.bind("signed_in", seen.append)
     batch = BatchMaker()
-    batch.add(_abi.BIRD_RECORD_SIGNED_IN, data=b'{"member_id":7,"member_info":{"name":"Noor"}}')
+    batch.member(_abi.BIRD_RECORD_SIGNED_IN, 0, "7.0", {"member_id": 7, "member_info": {"name": "Noor"}})
     deliver(bird, batch)
-    assert seen == [Member("7", {"name": "Noor"})]
+    assert seen == [Member("7.0", {"name": "Noor"})], "the id is the library's"
 
 
 def test_a_bad_name_gives_a_failed_channel(fake: FakeLibrary, bird: BirdRealtime) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bird_realtime import BirdRealtime, Channel, _abi
+from bird_realtime.watchlist import WATCHED_MEMBERS_MAX
 
 from .batches import BatchMaker
 
@@ -100,7 +101,7 @@ def test_a_list_ends_with_its_signin(bird: BirdRealtime, seen: list[Any], ends: 
     batch = BatchMaker()
     told(batch, "online", "m_8")
     if ends == "signin":
-        batch.add(_abi.BIRD_RECORD_SIGNED_IN, data=b'{"member_id":"m_7"}')
+        batch.member(_abi.BIRD_RECORD_SIGNED_IN, 0, "m_7", {"member_id": "m_7"})
     else:
         batch.state(_abi.BIRD_STATE_CONNECTED, _abi.BIRD_STATE_UNAVAILABLE)
     deliver(bird, batch)
@@ -141,3 +142,14 @@ def test_who_is_unbound_in_time_is_told_nothing_late(bird: BirdRealtime) -> None
     orders.bind("bird:subscription_succeeded", seen.append).unbind("bird:subscription_succeeded")
     bird._delivery._deliver_slice(0)
     assert seen == []
+
+
+def test_no_more_members_are_kept_than_the_library_keeps(bird: BirdRealtime, seen: list[Any]) -> None:
+    many = [f"m_{number}" for number in range(WATCHED_MEMBERS_MAX)]
+    batch = BatchMaker()
+    told(batch, "online", *many)
+    told(batch, "online", "one more", "m_0")
+    told(batch, "offline", "m_1", "two more")
+    deliver(bird, batch)
+    assert bird.member.watchlist.online == [each for each in many if each != "m_1"]
+    assert bird.member.watchlist.offline == ["m_1"]
