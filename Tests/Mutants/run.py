@@ -26,6 +26,7 @@ PURE = [
     "EdgeText.swift",
     "ExactText.swift",
     "FewOrMany.swift",
+    "OutsideText.swift",
     "Rare.swift",
     "Network/Suspension.swift",
     "Runtime/Authorizer.swift",
