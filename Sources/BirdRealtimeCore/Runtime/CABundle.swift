@@ -61,7 +61,9 @@ struct CABundle: Equatable, Sendable {
 
     /// Only a directory is trusted, and none of its files is named as OpenSSL names them: 8 hexadecimal digits, a dot, a number.
     var isUnhashed: Bool {
-        guard file == nil, let directory, let entries = opendir(directory) else { return false }
+        guard file == nil, let directory, let entries = System.holdingStandardFDs({ opendir(directory) }) else {
+            return false
+        }
         defer { closedir(entries) }
         for _ in 0..<Self.entriesMax {
             guard let entry = readdir(entries) else { return true }
