@@ -516,7 +516,8 @@ final class Driver {
             let fault = Fault(
                 BIRD_ERR_MALFORMED, .channel, field: "data",
                 "The message \(event.prefix(EventName.charactersMax))\(place) is lost: it has half of a surrogate pair, which is no "
-                    + "character. Later ones on this connection are only counted (frames_malformed).", isRetriable: true)
+                    + "character. Later ones on this connection are only counted (frames_malformed).", isRetriable: true
+            )
             sink.emit(.error(fault), dialect: dialect)
         }
     }

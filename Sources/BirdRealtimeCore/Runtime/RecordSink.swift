@@ -195,7 +195,8 @@ final class RecordSink {
         let dataBytes = scanned.dataKind == .none ? 0 : scanned.data.length + 1
         let sender = scanned.sender.isNone ? nil : senderSpan(scanned, in: base)
         let senderBytes = sender.map { $0.length + 1 } ?? 0
-        openChunk(eventBytes + dataBytes + senderBytes, isDroppable: separatesEvents)._withUnsafeGuaranteedRef { chunk in
+        openChunk(eventBytes + dataBytes + senderBytes, isDroppable: separatesEvents)._withUnsafeGuaranteedRef {
+            chunk in
             let record = chunk.append(blank, of: channel)
             if let sender { chunk.copySender(sender, base, into: record) }
             let text = base.assumingMemoryBound(to: UInt8.self)

@@ -17,7 +17,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "\\", #"\u"#, #"\ud83"#, #""\ud83d\ude00""#, #""\\ud83d""#, #""\u00e9\ud7ff\ue000""#, #""ud83d""#, "\u{1F600}",
+        "", "\\", #"\u"#, #"\ud83"#, #""\ud83d\ude00""#, #""\\ud83d""#, #""\u00e9\ud7ff\ue000""#, #""ud83d""#,
+        "\u{1F600}",
         #""\ud83g""#, #""\\\\ude00""#,
     ])
     func nothingToReplace(_ json: String) {

@@ -67,7 +67,8 @@ struct Attempts {
     ) throws {
         try require(plan.attempt == count + 1, "announces attempt \(plan.attempt), \(count) have been")
         try waits.check(
-            plan, after: input, inVain: plannedInVain, restMs: max(0, leftAloneUntil - now), configuration, dialect, now)
+            plan, after: input, inVain: plannedInVain, restMs: max(0, leftAloneUntil - now), configuration, dialect, now
+        )
         plannedFor = now + plan.delayMs
     }
 

@@ -87,7 +87,8 @@ extension SimulatedClient {
         guard let reference = program.leave(name) else { return }
         world.figures.count(call: "unsubscribe")
         let isSubscribed = told.channels[reference] == .subscribed
-        let hasOpenFrames = session.channels.slot(of: reference).map { session.channels[$0].admission.asked.frames > 0 } ?? false
+        let hasOpenFrames =
+            session.channels.slot(of: reference).map { session.channels[$0].admission.asked.frames > 0 } ?? false
         let leavesBefore = leaves
         isUnsubscribing = true
         try handle(.unsubscribe(reference))

@@ -223,7 +223,8 @@ extension SimulatedClient {
             if waiting <= 1 { lastBlamableError = now }
         }
         try require(
-            !world.edge.answersInOrder || isMisled || session.fence.answersInOrder, "takes the edge for one without order")
+            !world.edge.answersInOrder || isMisled || session.fence.answersInOrder,
+            "takes the edge for one without order")
         try require(watchlist.isEmpty, "does not tell of \(watchlist)")
     }
 
@@ -232,7 +233,8 @@ extension SimulatedClient {
         guard state == .connected else { return }
         if let name = message.channel, let frame = Self.number("frame", in: message.data) {
             confirmations.answerCame(frame, of: name)
-        } else if message.event == dialect.error, let answers = JSONDocument.parse(Self.bytes(message.data))?["answers"],
+        } else if message.event == dialect.error,
+            let answers = JSONDocument.parse(Self.bytes(message.data))?["answers"],
             let name = answers["channel"]?.string, let frame = answers["frame"]?.numberText.flatMap({ Int($0) })
         {
             confirmations.answerCame(frame, of: name)

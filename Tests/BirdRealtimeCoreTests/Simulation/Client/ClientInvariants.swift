@@ -80,7 +80,8 @@ extension SimulatedClient {
         try require(
             channel.isWanted || asked.isInherited && asked.order > 0 && channel.admission.phase == .idle,
             "keeps \(name), which nobody wants")
-        try require(!channel.isSubscribed || !asked.isInherited, "has subscribed \(name) by the frame of another holder")
+        try require(
+            !channel.isSubscribed || !asked.isInherited, "has subscribed \(name) by the frame of another holder")
     }
 
     /// Each accepted operation is at exactly one place until it ends.

@@ -35,7 +35,8 @@ struct Waits {
 
     /// A plan is told because of this input. `inVain`: attempts of this schedule. `restMs`: what the edge has asked for on top.
     mutating func check(
-        _ plan: StateChange, after input: SessionInput, inVain: Int, restMs: Int64, _ configuration: SessionConfiguration,
+        _ plan: StateChange, after input: SessionInput, inVain: Int, restMs: Int64,
+        _ configuration: SessionConfiguration,
         _ dialect: Dialect, _ now: Int64
     ) throws {
         if case .transportEnded(_, .closed(let code, _)) = input {

@@ -167,9 +167,7 @@ class Native:
         members = {}
         for index in range(lib.bird_members_count(roster)):
             # An id may contain a NUL.
-            member_id = ctypes.string_at(
-                lib.bird_members_id(roster, index), lib.bird_members_id_length(roster, index)
-            )
+            member_id = ctypes.string_at(lib.bird_members_id(roster, index), lib.bird_members_id_length(roster, index))
             members[member_id.decode()] = _json.value_or_none(lib.bird_members_info(roster, index))
         return members
 
