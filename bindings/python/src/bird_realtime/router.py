@@ -318,7 +318,8 @@ class Router:
     def _signed_in(self, fields: Fields) -> None:
         data = _json.value_or_text(fields.payload)
         member_info = data.get("member_info") if isinstance(data, dict) else None
-        member = Member(_text(_abi.MemberDetail.from_address(fields.detail).id), member_info)
+        detail = _abi.MemberDetail.from_address(fields.detail)
+        member = Member(_sized(detail, "id", detail.id_length), member_info)
         self._signed_in_member = member
         if self.member is not None:
             self.member.name = f"#server-to-user-{member.member_id}"

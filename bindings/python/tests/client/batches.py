@@ -11,11 +11,15 @@ from bird_realtime import _abi, _records
 
 
 class Roster:
-    """What a bird_members points to: for each member its id, and its info as JSON or empty."""
+    """What a bird_members points to: for each member its id as C has it, the length of that, and its info as JSON."""
 
     def __init__(self, members: dict[str, Any]) -> None:
         self.rows = [
-            (member_id.encode(), b"" if info is None else json.dumps(info).encode())
+            (
+                ctypes.create_string_buffer(member_id.encode()),
+                len(member_id.encode()),
+                b"" if info is None else json.dumps(info).encode(),
+            )
             for member_id, info in members.items()
         ]
         ROSTERS[id(self)] = self

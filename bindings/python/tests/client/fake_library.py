@@ -143,11 +143,14 @@ class FakeLibrary:
     def bird_members_count(self, members: int | None) -> int:
         return 0 if members is None else len(ROSTERS[members].rows)
 
-    def bird_members_id(self, members: int, index: int) -> bytes:
-        return ROSTERS[members].rows[index][0]
+    def bird_members_id(self, members: int, index: int) -> int:
+        return ctypes.addressof(ROSTERS[members].rows[index][0])
+
+    def bird_members_id_length(self, members: int, index: int) -> int:
+        return ROSTERS[members].rows[index][1]
 
     def bird_members_info(self, members: int, index: int) -> bytes:
-        return ROSTERS[members].rows[index][1]
+        return ROSTERS[members].rows[index][2]
 
     def bird_request_authorize(
         self, request: int, auth: bytes, member_data: Any, shared_secret: Any, error: Any

@@ -86,7 +86,9 @@ def test_functions(code: str) -> None:
             arguments = [ctypes.c_char_p if each is ctypes.c_void_p and i else each for i, each in enumerate(arguments)]
         if name == "bird_data_is_json":
             arguments[0] = ctypes.c_char_p
-        declared[name] = (_ctype(result), *arguments)
+        # An id may contain a NUL, at which ctypes would cut a c_char_p.
+        returned = ctypes.c_void_p if name == "bird_members_id" else _ctype(result)
+        declared[name] = (returned, *arguments)
     assert declared.keys() == _abi.FUNCTIONS.keys()
     assert {name: types for name, types in declared.items() if types != _abi.FUNCTIONS[name]} == {}
 

@@ -49,11 +49,11 @@ def test_the_roster_is_what_the_library_says(bird: BirdRealtime, lobby: Presence
     seen: list[SubscriptionSucceeded] = []
     lobby.bind("bird:subscription_succeeded", seen.append)
     batch = BatchMaker()
-    batch.subscribed(lobby._tag, PRESENCE, "1e2", members={"1e2": None, "b": [2]})
+    batch.subscribed(lobby._tag, PRESENCE, "1e2", members={"1e2": None, "b\0": [2]})
     deliver(bird, batch)
     assert seen[0].data == PRESENCE
-    assert (seen[0].members, seen[0].my_id) == ({"1e2": None, "b": [2]}, "1e2")
-    assert (lobby.members, lobby.my_id, lobby.me) == ({"1e2": None, "b": [2]}, "1e2", None)
+    assert (seen[0].members, seen[0].my_id) == ({"1e2": None, "b\0": [2]}, "1e2")
+    assert (lobby.members, lobby.my_id, lobby.me) == ({"1e2": None, "b\0": [2]}, "1e2", None)
     lobby.members.clear()
     seen[0].members.clear()
     assert len(lobby.members) == 2, "both are copies"
