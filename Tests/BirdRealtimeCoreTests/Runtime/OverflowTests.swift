@@ -29,7 +29,7 @@ private final class Flow {
         options.delivery = .queue
         options.queue = queue
         client = try Client(options)
-        sink = RecordSink(client: client)
+        sink = RecordSink(client: client, reactor: try Reactor(isHostDriven: true))
     }
 
     func event(bytes: Int = 0) {

@@ -18,7 +18,7 @@ private final class Producer {
         options.delivery = .queue
         options.queue = queue
         client = try Client(options)
-        sink = RecordSink(client: client)
+        sink = RecordSink(client: client, reactor: try Reactor(isHostDriven: true))
     }
 
     func event(bytes: Int = 1) {
