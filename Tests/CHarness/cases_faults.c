@@ -245,7 +245,7 @@ LOAD_CASE(constructors_undo_their_steps) {
     }
     CHECK_INT(of_queues, 1);  /* its eventfd */
     CHECK_INT(of_loops, 5);   /* epoll, eventfd, timerfd, and both watched */
-    CHECK_INT(of_clients, 1); /* its log file */
+    CHECK_INT(of_clients, 2); /* its log file, and the file of CA certificates */
     if (mode != DELIVERY_HOST) {
         CHECK(of_connects >= 6); /* the same, and the thread */
     }

@@ -1,4 +1,4 @@
-"""Which frame an answer of the edge answers: channels that are left and subscribed again, and errors, which name no channel."""
+"""Which frame an answer of the edge answers: channels left and subscribed again, and errors, which name no channel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def connection(server: ScriptedServer, client: ScriptClient) -> Connection:
 def test_who_comes_back_before_the_answer_takes_the_frame_under_way(
     client: ScriptClient, connection: Connection
 ) -> None:
-    """S1: neither an unrelated error nor the refusal of a second frame can make it count as subscribed when it is not."""
+    """S1: neither an unrelated error nor the refusal of a second frame makes it count as subscribed when it is not."""
     client.do("subscribe", "orders", 0)
     connection.expect_subscribe("orders")
     client.do("unsubscribe", "orders")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from certificates import Authority
 from command_edge import CommandEdge
+from name_server import NameServer
 from paths import HARNESS, HEADER, ROOT
 from scripted_server import DEADLINE_S, refusing_port
 from test_harness import MODES
@@ -67,8 +69,26 @@ def test_standard_streams_stay_closed_over_tls(mode: str, secure_edge: list[str]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_resolve_without_threads(mode: str, command_edge: CommandEdge) -> None:
-    run("resolve_without_threads", command_edge.host, mode, f"ws_host=localhost:{command_edge.server.port}")
+def test_resolve_without_threads(mode: str, authority: Authority, command_edge: CommandEdge, tmp_path: Path) -> None:
+    is_over = threading.Event()
+
+    def answer(names: NameServer) -> None:
+        while not is_over.is_set():
+            if question := names.next_within(0.05):
+                question.answer("127.0.0.1")
+
+    context = authority.server_context("DNS:edge.test")
+    with NameServer(tmp_path) as names, TlsFront(context, command_edge.server.port) as front:
+        answering = threading.Thread(target=answer, args=[names])
+        answering.start()
+        try:
+            command = [*names.prefix, HARNESS, "resolve_without_threads", command_edge.host, mode]
+            command += [f"ws_host=edge.test:{front.port}", "allow_insecure=0", f"ca_file={authority.file}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=3 * DEADLINE_S, check=False)
+        finally:
+            is_over.set()
+            answering.join()
+    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize("mode", MODES)
