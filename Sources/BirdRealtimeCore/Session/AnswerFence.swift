@@ -63,6 +63,8 @@ struct AnswerFence: Sendable {
     /// Frames that may have been refused are still to be told from others.
     var hasErrors: Bool { !errors.isEmpty }
 
+    var errorCount: Int { errors.count }
+
     /// An answer has come behind the pong that should have come behind it.
     mutating func orderIsBroken() {
         answersInOrder = false

@@ -146,9 +146,15 @@ extension Session {
         guard fence.answersInOrder else { return }
         let passed = unanswered.keys.filter { hasPassed(self[$0].asked) }
             .sorted { self[$0].asked.order < self[$1].asked.order }
-        let refusals = fence.refusals(of: passed.map { self[$0].asked }, ponged: liveness.ponged)
-        for (applicant, refusal) in zip(passed, refusals) where unanswered[applicant] != nil {
+        // A repetition that has no answer while the channel is subscribed was more likely ignored than refused.
+        let (repeated, open) = (passed.filter { self[$0].phase == .admitted }, passed.filter { self[$0].phase != .admitted })
+        let refused = fence.errorCount > open.count ? passed : open
+        let refusals = fence.refusals(of: refused.map { self[$0].asked }, ponged: liveness.ponged)
+        for (applicant, refusal) in zip(refused, refusals) where unanswered[applicant] != nil {
             settle(applicant, refusal: refusal, &turn)
+        }
+        for applicant in repeated where unanswered[applicant] != nil {
+            settle(applicant, refusal: nil, &turn)
         }
         if fence.hasErrors { sendPing(&turn) }
     }
