@@ -147,7 +147,8 @@ extension Session {
         let passed = unanswered.keys.filter { hasPassed(self[$0].asked) }
             .sorted { self[$0].asked.order < self[$1].asked.order }
         // A repetition that has no answer while the channel is subscribed was more likely ignored than refused.
-        let (repeated, open) = (passed.filter { self[$0].phase == .admitted }, passed.filter { self[$0].phase != .admitted })
+        let repeated = passed.filter { self[$0].phase == .admitted }
+        let open = passed.filter { self[$0].phase != .admitted }
         let refused = fence.errorCount > open.count ? passed : open
         let refusals = fence.refusals(of: refused.map { self[$0].asked }, ponged: liveness.ponged)
         for (applicant, refusal) in zip(refused, refusals) where unanswered[applicant] != nil {
