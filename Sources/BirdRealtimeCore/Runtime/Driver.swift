@@ -61,7 +61,7 @@ final class Driver {
             configuration: client.options.session, dialect: dialect,
             memberChannel: .none,
             seed: Randomness.seed)
-        sink = RecordSink(client: client, reactor: reactor)
+        sink = RecordSink(client: client, handlers: reactor.handlers)
         observer = Observer(client)
         timer = ReactorTimer { [weak self] now in self?.timerFired(now) }
     }
@@ -132,7 +132,7 @@ final class Driver {
     private func settle(_ now: Instant) {
         guard !reactor.isInherited else { return }
         sink.publish()
-        if !isInHandler { reactor.endHandlers() }
+        if !isInHandler { reactor.handlers.end() }
         connection?.flush()
         if client.log.hasRecords.load(ordering: .relaxed) { sink.log(client.log.takeRecords(), of: client.log) }
         sink.publish()
@@ -170,7 +170,7 @@ final class Driver {
         guard client.endsOnReactor else { return }
         reactor.remove(self)
         // Destructors are the program's code, too.
-        reactor.beginHandlers()
+        reactor.handlers.begin()
         client.finish()
     }
 

@@ -486,7 +486,7 @@ final class Reactor: @unchecked Sendable {
         if !isInherited, hasSlept { wokeUp() }
         while !isInherited, let timer = timers.popDue(now) { timer.fire(now) }
         if !isInherited { armTimer() }
-        endHandlers()
+        handlers.end()
         safePoint.endWork()
     }
 
@@ -525,24 +525,7 @@ final class Reactor: @unchecked Sendable {
 
     // MARK: The program's code
 
-    /// A handler of the program has run in this round, on the reactor's own thread.
-    private var runsHandlers = false
-
-    /// Before a handler: from here to the end of the turn the signals of the program's threads may come.
-    @inline(__always)
-    func beginHandlers() { if !runsHandlers { openForHandlers() } }
-
-    @inline(never)
-    private func openForHandlers() {
-        runsHandlers = true
-        birdlinux_handlers_begin()
-    }
-
-    func endHandlers() {
-        guard runsHandlers else { return }
-        runsHandlers = false
-        birdlinux_handlers_end()
-    }
+    let handlers = HandlerMask()
 
     private func tellRest() {
         for driver in drivers.values {
@@ -661,7 +644,7 @@ final class Reactor: @unchecked Sendable {
     /// On the reactor thread, inside a handler that has forked: what is on the stack below it ends without doing anything.
     func becomeInheritedOnThread() {
         guard isOnThread else { return }
-        runsHandlers = false
+        handlers.forget()
         isInherited = true
         for driver in drivers.values { driver.disown() }
         connector.disown()

@@ -7,7 +7,7 @@ final class RecordSink {
     private let emptyString = UnsafeRawPointer(StaticString("").utf8Start).assumingMemoryBound(to: CChar.self)
 
     private unowned(unsafe) let client: Client
-    private unowned(unsafe) let reactor: Reactor
+    private unowned(unsafe) let handlers: HandlerMask
     private let queue: RecordQueue?
     private let isQueued: Bool
     private let dropsNewest: Bool
@@ -33,9 +33,9 @@ final class RecordSink {
     /// The read that is being worked on brought a lot.
     var isBusy = false
 
-    init(client: Client, reactor: Reactor) {
+    init(client: Client, handlers: HandlerMask) {
         self.client = client
-        self.reactor = reactor
+        self.handlers = handlers
         queue = client.queue
         hot = client.hot
         dispatcher = client.dispatcher
@@ -154,7 +154,7 @@ final class RecordSink {
             deliverFromSender(span, base, channel)
             return
         }
-        reactor.beginHandlers()
+        handlers.begin()
         handlerDepth += 1
         dispatcher.deliver(record, channel)
         handlerDepth -= 1
@@ -171,7 +171,7 @@ final class RecordSink {
         text[span.offset &+ span.length] = 0
         loopRecord.pointee.sender = UnsafeRawPointer(text + span.offset).assumingMemoryBound(to: CChar.self)
         loopRecord.pointee.sender_length = UInt32(truncatingIfNeeded: span.length)
-        reactor.beginHandlers()
+        handlers.begin()
         handlerDepth += 1
         dispatcher.deliver(loopRecord, channel)
         handlerDepth -= 1
@@ -447,7 +447,7 @@ final class RecordSink {
     func runChores() { runHandlers { client.dispatcher.runChores() } }
 
     private func runHandlers(_ body: () -> Void) {
-        reactor.beginHandlers()
+        handlers.begin()
         handlerDepth += 1
         body()
         handlerDepth -= 1

@@ -8,6 +8,7 @@ private final class Flow {
     static let recordsMax = 20
     let queue: RecordQueue
     let client: Client
+    private let handlers = HandlerMask()
     let sink: RecordSink
     var held: [RecordChunk] = []
     var sentEvents: [Int] = []
@@ -29,7 +30,7 @@ private final class Flow {
         options.delivery = .queue
         options.queue = queue
         client = try Client(options)
-        sink = RecordSink(client: client, reactor: try Reactor(isHostDriven: true))
+        sink = RecordSink(client: client, handlers: handlers)
     }
 
     func event(bytes: Int = 0) {

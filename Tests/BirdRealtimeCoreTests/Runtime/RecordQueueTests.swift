@@ -8,6 +8,7 @@ import Testing
 /// Records of one client on their way into a queue.
 private final class Producer {
     let client: Client
+    private let handlers = HandlerMask()
     let sink: RecordSink
     private(set) var sent = 0
 
@@ -18,7 +19,7 @@ private final class Producer {
         options.delivery = .queue
         options.queue = queue
         client = try Client(options)
-        sink = RecordSink(client: client, reactor: try Reactor(isHostDriven: true))
+        sink = RecordSink(client: client, handlers: handlers)
     }
 
     func event(bytes: Int = 1) {

@@ -4,7 +4,7 @@ import Testing
 
 /// Sessions in hostile worlds, the first few; `make simulate` tries as many as one likes (docs/testing.md).
 @Suite struct SimulationTests {
-    private static let seeds: ClosedRange<UInt64> = 1...10
+    private static let seeds: ClosedRange<UInt64> = 1...13
 
     @Test func everythingWantedComesBackWhenTheWorldHeals() {
         let (figures, failure) = Simulation.run(seeds: Self.seeds)
