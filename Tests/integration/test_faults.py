@@ -9,11 +9,15 @@ from __future__ import annotations
 import errno
 import re
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from certificates import Authority
 from command_edge import CommandEdge
+from name_server import NameServer
 from paths import HARNESS, PROGRAMS
 from scripted_server import DEADLINE_S
 from tls_front import TlsFront
@@ -34,11 +38,34 @@ FAULTS = [
 IN_A_CALL = {"eventfd", "epoll_create1", "epoll_ctl", "timerfd_create", "pthread_create"}
 
 
-def live(host: str, mode: str, function: str, code: int, step: int, *options: str) -> tuple[int, int, int]:
+@contextmanager
+def answering_names(place: Path) -> Iterator[NameServer]:
+    """Every name is 127.0.0.1."""
+    is_over = threading.Event()
+    with NameServer(place) as names:
+
+        def answer() -> None:
+            while not is_over.is_set():
+                if question := names.next_within(0.05):
+                    question.answer("127.0.0.1")
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        try:
+            yield names
+        finally:
+            is_over.set()
+            answering.join()
+
+
+def live(
+    host: str, mode: str, function: str, code: int, step: int, *options: str, names: NameServer | None = None
+) -> tuple[int, int, int]:
     """How many lives had a fault, how many calls were refused, and how many error records came."""
-    preload = ["env", f"LD_PRELOAD={PROGRAMS / 'faults.so'}"]
+    preloads = [PROGRAMS / "faults.so"] if names is None else [PROGRAMS / "faults.so", PROGRAMS / "names.so"]
     command: list[str | Path] = [
-        *preload,
+        *(["env"] if names is None else names.prefix),
+        f"LD_PRELOAD={':'.join(map(str, preloads))}",
         HARNESS,
         "life_with_one_fault",
         host,
@@ -85,13 +112,22 @@ def test_libcurl_without_memory_for_tls(command_edge: CommandEdge, tmp_path: Pat
         assert refused == 0
 
 
-def test_names_and_threads(command_edge: CommandEdge) -> None:
+def test_names_and_threads(command_edge: CommandEdge, tmp_path: Path) -> None:
     """The host has a name, which a thread of its own resolves."""
-    host = command_edge.host.replace("127.0.0.1", "localhost")
-    for function, code in [("getaddrinfo", errno.EMFILE), ("pthread_create", errno.EAGAIN)]:
-        lives, _, told = live(host, "thread", function, code, 8)
-        assert lives > 0
-        assert told > 0, function
+    authority = Authority(tmp_path / "ca")
+    context = authority.server_context("DNS:edge.test")
+    with answering_names(tmp_path) as names, TlsFront(context, command_edge.server.port) as front:
+        place = f"edge.test:{front.port}"
+        options = (
+            f"ws_host={place}",
+            "allow_insecure=0",
+            f"ca_file={authority.file}",
+            f"auth_endpoint=https://{place}/",
+        )
+        for function, code in [("getaddrinfo", errno.EMFILE), ("pthread_create", errno.EAGAIN)]:
+            lives, _, told = live(command_edge.host, "thread", function, code, 8, *options, names=names)
+            assert lives > 0
+            assert told > 0, function
 
 
 @pytest.mark.parametrize("mode", ["thread", "queue", "loop", "host"])

@@ -15,6 +15,7 @@ from bird_realtime.testing import App, EdgeConfig, EdgeServer
 NOT_IN_SWIFT = {
     "BIRD_ERR_HANDLE": "there are no handles",
     "BIRD_ERR_BUSY": "nobody else drains the queue",
+    "BIRD_ERR_WOKEN": "nobody waits on the queue but the library",
     "BIRD_ERR_SPACE": "there are no buffers",
     "BIRD_ERR_ANSWERED": "an answer is what a closure returns",
     "BIRD_RECORD_EVENT": "every other event",

@@ -139,8 +139,8 @@ extension RecordContent {
         case .signinFailed(let fault): return Self.failure(BIRD_RECORD_SIGNIN_ERROR, fault)
         case .subscribed(let reference, let data, let members, let myID, let isResubscribe, let interruptedMs):
             let count = UInt32(truncatingIfNeeded: members?.count ?? 0)
-            // Of its own: a change of the channel's roster must not copy this one.
-            let snapshot = members.map { MembersObject($0.separated()) }
+            // Shared with the channel's roster until that changes: large rosters are rare, and each copy is megabytes.
+            let snapshot = members.map { MembersObject($0) }
             return RecordContent(
                 kind: BIRD_RECORD_SUBSCRIBED, channel: reference, event: dialect.subscriptionSucceeded,
                 data: data.bytes.count <= successBytesMax ? data : .none,

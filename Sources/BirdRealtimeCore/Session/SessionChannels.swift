@@ -104,7 +104,7 @@ extension Session {
         if channel.kind != .member {
             turn.emit(
                 .subscribed(
-                    channel.reference, data: data, members: members?.separated(),
+                    channel.reference, data: data, members: members,
                     myID: isPresence ? channel.grantedMemberID ?? memberID : nil,
                     isResubscribe: channel.wasSubscribed,
                     interruptedMs: channel.interruptedSince.map { turn.now - $0 } ?? 0))
