@@ -16,7 +16,7 @@ package struct Fault: Error, Equatable, Sendable {
     package var area: Area
     /// The option, argument or step concerned, or "".
     package var field: String
-    /// One line, whoever wrote parts of it (`OutsideText.line`).
+    /// One line; parts of it may come from outside (`OutsideText.line`).
     package var message: String { didSet { message = OutsideText.line(message) } }
     /// WebSocket close code or code of a `bird:error` frame; 0 when there is none.
     package var code: Int32 = 0

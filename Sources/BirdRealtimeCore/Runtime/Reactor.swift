@@ -182,7 +182,7 @@ final class Reactor: @unchecked Sendable {
         return false
     }
 
-    /// Whoever wakes the reactor when it has not noticed yet. `wakeMonitor` held.
+    /// Wakes the reactor when its fds have gone and it has not noticed yet. `wakeMonitor` held.
     private func wakeWithoutFDs() {
         if ownsTimerFD { System.arm(timerFD, at: Instant(milliseconds: 0)) }
         // The wait may be one on an epoll that has no number any more.

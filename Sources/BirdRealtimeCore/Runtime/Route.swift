@@ -212,7 +212,7 @@ final class Route: Sendable {
             curlCode: Int32(code.rawValue), isRetriable: true)
     }
 
-    /// Of an HTTP proxy that does not let in whoever asks.
+    /// Of an HTTP proxy that refuses the request.
     private func wish(of proxy: Proxy, _ schemes: [String]) -> String {
         if !schemes.isEmpty, !schemes.contains("Basic") {
             return "offers only \(schemes.joined(separator: ", ")) authentication, and this library supports only Basic"
