@@ -272,7 +272,7 @@ static void do_odd_things(struct slot *slot) {
 static void close_client(struct slot *slot) {
     atomic_store(&slot->is_closed, true);
     const bird_status status = bird_client_close(slot->client, 100);
-    if (status != BIRD_OK && status != BIRD_ERR_TIMEOUT && status != BIRD_ERR_HANDLE)
+    if (status != BIRD_OK && status != BIRD_ERR_TIMEOUT && status != BIRD_ERR_LOST && status != BIRD_ERR_HANDLE)
         fail("bird_client_close returned %s", bird_status_name(status));
     life_end(slot);
 }

@@ -45,10 +45,11 @@ def test_success_after_unsubscribe_is_nobodys(server: ScriptedServer, connect: S
     connection.establish()
     connection.expect_subscribe("orders")
     client.do("unsubscribe", "orders")
+    client.do("subscribe", "news", 0)
+    connection.expect_subscribe("news")  # commands are carried out in their order: the leave is known
     connection.send_text(succeeded("orders"), event("tick", "orders", 1))
     connection.expect({"event": "bird:unsubscribe", "data": {"channel": "orders"}})
-    client.do("subscribe", "news", 0)
-    connection.join("news")
+    connection.send_text(succeeded("news"))
     client.wait_for("subscribed", channel="news")
     assert not client.all("subscribed", channel="orders")
     assert not client.all("event")
