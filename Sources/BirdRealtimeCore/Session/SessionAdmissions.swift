@@ -194,6 +194,10 @@ extension Session {
             setDeadline(of: applicant, turn.now + configuration.answerTimeoutMs)
         case .pending where self[applicant].asked.isInherited:
             answerIsMissing(applicant, &turn)
+        case .pending where self[applicant].cause != nil && fence.isTrusted:
+            // The edge has answered its first ping since: a pong tells what the error was about.
+            self[applicant].cause = nil
+            setDeadline(of: applicant, turn.now + configuration.answerTimeoutMs)
         case .pending:
             if let cause = self[applicant].cause {
                 answered(applicant)

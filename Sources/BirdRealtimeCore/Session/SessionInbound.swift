@@ -117,8 +117,14 @@ extension Session {
         fault.channel = channel.utf8.count <= EventName.charactersMax ? channel : ""
         let told = slot.map { channels[$0] }.flatMap { $0.kind == .member ? nil : $0.reference }
         turn.emit(.channelError(told ?? .none, data: data, fault))
-        guard Self.mayAnswer(error), slot.map({ unanswered[.channel($0)] != nil }) ?? true else { return }
+        guard Self.mayAnswer(error), let slot, isAnswerDue(slot) else { return }
         refused(channel, data, &turn)
+    }
+
+    /// A pong that came before the answer does not end the wait for it.
+    private func isAnswerDue(_ slot: Int) -> Bool {
+        let admission = channels[slot].admission
+        return unanswered[.channel(slot)] != nil || admission.phase == .pending && admission.asked.firstOrder <= lastWritten
     }
 
     private static func fault(_ error: Payload.EdgeError, _ area: Fault.Area) -> Fault {

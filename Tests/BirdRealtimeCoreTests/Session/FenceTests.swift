@@ -217,6 +217,29 @@ import Testing
         #expect(driver.state(of: "a") == .pending)
     }
 
+    @Test func anErrorThatNamesTheChannelIsTheAnswerBehindAPongToo() {
+        var driver = Self.connected()
+        driver.subscribe("a", 1)
+        driver.subscribe("b", 2)
+        driver.edgeError("no a")
+        driver.edge("bird:pong")
+        #expect(driver.state(of: "b") == .pending)
+        driver.edge("bird:error", "b", data: #"{"message":"no b"}"#)
+        #expect(driver.state(of: "b") == .failed)
+    }
+
+    @Test func theFirstPongEndsWhatWasGuessedBeforeIt() {
+        var driver = Self.connected()
+        driver.advance(86_400_000)
+        driver.subscribe("a", 1)
+        driver.edgeError("about something else")
+        driver.edge("bird:pong")
+        driver.advance(2_000)
+        #expect(driver.state(of: "a") == .pending, "the pong is that of a ping before its frame")
+        driver.edge("bird:pong")
+        #expect(driver.state(of: "a") == .failed)
+    }
+
     @Test func anErrorWhenNothingIsDueSendsNothing() {
         var driver = Self.connected()
         driver.subscribe("a", 1)

@@ -245,7 +245,9 @@ extension SimulatedClient {
     private func channelOfRefusal(_ message: InboundMessage) -> ChannelReference? {
         guard message.event == dialect.error, state == .connected, let name = message.channel,
             Self.number("code", in: message.data) == 4009, let reference = program.wanted[name],
-            told.channels[reference] == .pending, asked[name] != nil, confirmations.isOnlyFrame(of: name)
+            told.channels[reference] == .pending, asked[name] != nil, confirmations.isOnlyFrame(of: name),
+            // Whoever has come back with another authorization has yet to ask.
+            let slot = session.channels.slot(named: name), !session.channels[slot].admission.asked.isInherited
         else { return nil }
         return reference
     }
