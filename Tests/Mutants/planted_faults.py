@@ -265,8 +265,8 @@ FAULTS = [
         "error-ends-subscription",
         "Session/SessionInbound.swift",
         "an error that names a subscribed channel ends its subscription",
-        "slot.map({ unanswered[.channel($0)] != nil }) ?? true",
-        "slot.map({ channels[$0].hasAskedEdge }) ?? true",
+        "let slot, isAnswerDue(slot) else",
+        "let slot else",
     ),
     Fault(
         "error-is-no-answer",

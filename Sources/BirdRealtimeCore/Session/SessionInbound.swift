@@ -124,7 +124,8 @@ extension Session {
     /// A pong that came before the answer does not end the wait for it.
     private func isAnswerDue(_ slot: Int) -> Bool {
         let admission = channels[slot].admission
-        return unanswered[.channel(slot)] != nil || admission.phase == .pending && admission.asked.firstOrder <= lastWritten
+        return unanswered[.channel(slot)] != nil
+            || admission.phase == .pending && admission.asked.firstOrder <= lastWritten
     }
 
     private static func fault(_ error: Payload.EdgeError, _ area: Fault.Area) -> Fault {
