@@ -265,14 +265,14 @@ FAULTS = [
         "error-ends-subscription",
         "Session/SessionInbound.swift",
         "an error that names a subscribed channel ends its subscription",
-        "let slot, isAnswerDue(slot) else",
+        "let slot, isUndecided(slot) else",
         "let slot else",
     ),
     Fault(
         "error-is-no-answer",
         "Session/SessionInbound.swift",
         "an error that names a channel which waits for its answer refuses nothing",
-        "        refused(channel, data, &turn)\n",
+        "        refused(channel, data, isCertain: false, &turn)\n",
         "",
     ),
     # Liveness.

@@ -126,13 +126,16 @@ extension Session {
     }
 
     /// `subscription_error`: the edge does not send it today.
-    mutating func refused(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
+    /// `isCertain` false: it may have been about an earlier subscription of this name, and a success may follow.
+    mutating func refused(
+        _ name: String, _ data: InboundMessage.Data, isCertain: Bool = true, _ turn: inout Turn
+    ) {
         guard let slot = channels.slot(named: name) else { return }
         let isSurplus = channels[slot].isSubscribed && channels[slot].admission.asked.frames > 0
         let isAnswer = answerCame(.channel(slot))
         // The edge refuses a frame for what it holds already.
         if isSurplus { return }
-        channels[slot].admission.asked.refusedByName()
+        if isCertain { channels[slot].admission.asked.refusedByName() }
         guard !channels[slot].admission.asked.isInherited else {
             if isAnswer { settleInherited(slot, &turn) }
             return

@@ -117,15 +117,16 @@ extension Session {
         fault.channel = channel.utf8.count <= EventName.charactersMax ? channel : ""
         let told = slot.map { channels[$0] }.flatMap { $0.kind == .member ? nil : $0.reference }
         turn.emit(.channelError(told ?? .none, data: data, fault))
-        guard Self.mayAnswer(error), let slot, isAnswerDue(slot) else { return }
-        refused(channel, data, &turn)
+        guard Self.mayAnswer(error), let slot, isUndecided(slot) else { return }
+        refused(channel, data, isCertain: false, &turn)
     }
 
-    /// A pong that came before the answer does not end the wait for it.
-    private func isAnswerDue(_ slot: Int) -> Bool {
+    /// A subscribe has been written, and neither its success nor its refusal has come. A pong may have passed the answer:
+    /// one that nobody asked for, or that of an edge that does not answer in order.
+    private func isUndecided(_ slot: Int) -> Bool {
         let admission = channels[slot].admission
-        return unanswered[.channel(slot)] != nil
-            || admission.phase == .pending && admission.asked.firstOrder <= lastWritten
+        return admission.asked.order > 0 && admission.asked.firstOrder <= lastWritten
+            && admission.phase != .admitted && admission.phase != .denied
     }
 
     private static func fault(_ error: Payload.EdgeError, _ area: Fault.Area) -> Fault {

@@ -37,21 +37,20 @@ enum FaultKind: Int, CaseIterable, Sendable {
         case .cutTowardsClient, .cutTowardsEdge: 400
         case .readSplit, .readCoalesced, .messageFragmented, .delay: 12
         case .writeBlocked, .writePartial: 40
-        case .pingFrame, .numericID, .keyRotated: 20
+        case .pingFrame, .keyRotated: 20
         case .connectHangs, .connectSlow, .upgradeRefused, .connectRefused: 8
         case .upgradeWithheld, .upgradeSlow, .upgradeRetryAfter, .upgradeGarbled, .upgradeInterim: 12
         case .handshakeWithheld, .handshakeLate: 12
         case .handshakeLacksID, .greetingOfOther: 60
-        case .errorBeforeHandshake: 30
+        case .errorBeforeHandshake: 10
         case .pongWithheld, .signinLate: 16
-        case .pongLate, .signinIgnored: 6
+        case .pongLate, .signinIgnored, .numericID: 6
         case .subscribeIgnored: 30
         case .subscribeLate, .authLost, .authTwice: 12
         case .authLate, .authBusy: 6
-        case .eventNotSealed, .keyUnknown, .keyOutdated: 15
+        case .eventNotSealed, .keyUnknown, .keyOutdated, .authSecretOutdated: 15
         case .authFailed, .authRetryAfter: 12
-        case .subscriptionRefused, .authDenied, .authRedirected, .authUnusable, .authWrong, .authSecretMissing,
-            .authSecretOutdated:
+        case .subscriptionRefused, .authDenied, .authRedirected, .authUnusable, .authWrong, .authSecretMissing:
             40
         case .consentWithheld, .consentDelayed, .consentRefused: 4
         case .consentTwice: 8
