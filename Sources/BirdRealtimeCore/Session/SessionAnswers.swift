@@ -130,7 +130,9 @@ extension Session {
         pingIfNeeded(&turn)
         fence.add(error, lastWritten: lastWritten, answersDue: unanswered.count, until: liveness.pinged)
         guard !fence.isTrusted, let applicant = unanswered.onlyKey(where: { $0 > turn.now }),
-            self[applicant].phase == .pending, !self[applicant].asked.isInherited, self[applicant].cause == nil
+            self[applicant].phase == .pending, !self[applicant].asked.isInherited, self[applicant].cause == nil,
+            // A frame that is still to be written gets an answer of its own.
+            self[applicant].asked.order <= lastWritten
         else { return }
         let due = turn.now + Self.blameDelayMs
         self[applicant].cause = refusal(of: applicant, error)

@@ -240,6 +240,17 @@ import Testing
         #expect(driver.state(of: "a") == .failed)
     }
 
+    @Test func anErrorBeforeTheSecondFrameIsWrittenIsNotTheAnswerToIt() {
+        var driver = Self.connected()
+        driver.subscribe("a", 1)
+        driver.isBlocked = true
+        driver.advance(31_500)
+        #expect(driver.state(of: "a") == .pending, "it asks again")
+        driver.edgeError("about something else")
+        driver.advance(3_000)
+        #expect(driver.state(of: "a") == .pending)
+    }
+
     @Test func anErrorWhenNothingIsDueSendsNothing() {
         var driver = Self.connected()
         driver.subscribe("a", 1)

@@ -19,7 +19,7 @@ extension World {
         case upgrade(Link, key: String)
         case handshake(Link)
         case edgeWork(Link, key: String)
-        case authorized(SimulatedClient, AuthorizationQuestion, Result<HTTPAnswer, Fault>)
+        indirect case authorized(SimulatedClient, AuthorizationQuestion, Result<HTTPAnswer, Fault>)
         case decision(SimulatedClient, QuestionID, ReconnectAnswer)
         case keepsUp(SimulatedClient)
         case heal(SimulatedClient)
