@@ -64,7 +64,10 @@ struct Silence {
             pongs += 1
             isCountOff = isCountOff || ping == nil
         }
-        if let expected = doubt?.ping, ping ?? 0 >= expected || isCountOff && pongs >= expected { doubt = nil }
+        // An unasked one may have been heard before the doubt, and read behind it.
+        if let expected = doubt?.ping, ping ?? 0 >= expected || isCountOff && pongs >= expected {
+            (doubted, doubt) = (nil, nil)
+        }
         if ping == pings { isCountOff = false }
     }
 
