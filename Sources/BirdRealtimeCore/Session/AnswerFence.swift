@@ -9,7 +9,7 @@ struct AnswerFence: Sendable {
     private var frames: UInt64 = 0
     private var pingBeforeLastFrame = PingNumber.none
     /// What frames without an answer may have been refused by, in the order in which it came; and the last frame that was written then.
-    private var errors: [(fault: Fault, order: UInt64)] = []
+    private var errors: ArraySlice<(fault: Fault, order: UInt64)> = []
     /// Its pong tells.
     private var pingOfErrors = PingNumber.none
 
@@ -40,23 +40,25 @@ struct AnswerFence: Sendable {
         answersInOrder && (pinged == pingBeforeLastFrame || pinged == ponged)
     }
 
-    /// More errors than answers that are due say nothing. `ping` was sent behind all frames.
+    /// Of more errors than answers that are due, the latest count: a frame may have been written since an earlier one. `ping` was sent behind
+    /// all frames.
     mutating func add(_ error: Fault, lastWritten: UInt64, answersDue: Int, until ping: PingNumber) {
         guard answersInOrder else { return }
         pingOfErrors = ping
-        if errors.count < answersDue { errors.append((error, lastWritten)) }
+        errors.append((error, lastWritten))
+        if errors.count > answersDue { errors.removeFirst() }
     }
 
     /// A pong has passed these frames, in their order, and they have no answer. Whether each was refused, and by what.
     mutating func refusals(of passed: [Asked], ponged: PingNumber) -> [Fault?] {
         answersPings = true
-        var rest = errors[...]
+        var rest = errors
         let refusals = passed.map { asked -> Fault? in
             // What came before the frame was written is not about it.
             rest = rest.drop { $0.order < asked.order }
             return rest.popFirst()?.fault
         }
-        errors = ponged < pingOfErrors ? Array(rest) : []
+        errors = ponged < pingOfErrors ? rest : []
         return refusals
     }
 

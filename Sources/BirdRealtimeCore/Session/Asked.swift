@@ -34,6 +34,8 @@ struct Asked: Sendable {
     var firstOrder: UInt64 = 0
     /// The last ping that was sent before that one.
     var ping = PingNumber.none
+    /// Frames that an error seems to have answered. The next success is taken for theirs.
+    private(set) var guessed: UInt32 = 0
     /// It was asked for a holder that has left.
     var isInherited = false
     /// The edge holds the channel for a holder that has left, and has to be told.
@@ -58,8 +60,27 @@ struct Asked: Sendable {
         if frames == 0, firstOrder == order { order = 0 }
     }
 
-    mutating func answered(frames count: Int = 1) {
-        frames = max(0, frames - count)
+    mutating func answered() {
+        frames = max(0, frames - 1)
         if frames == 0 { sent = nil }
+    }
+
+    /// An error seems to be the answer.
+    mutating func answeredByGuess() {
+        answered()
+        guessed += 1
+    }
+
+    /// True: the success may be that of a frame of which a guess was made.
+    mutating func takeBackGuess() -> Bool {
+        guard guessed > 0 else { return false }
+        guessed -= 1
+        return true
+    }
+
+    /// Nothing has an answer to come.
+    mutating func allAnswered() {
+        (frames, guessed) = (0, 0)
+        sent = nil
     }
 }

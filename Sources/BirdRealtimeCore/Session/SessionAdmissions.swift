@@ -200,7 +200,7 @@ extension Session {
             setDeadline(of: applicant, turn.now + configuration.answerTimeoutMs)
         case .pending:
             if let cause = self[applicant].cause {
-                answered(applicant)
+                guessAnswer(applicant)
                 deny(applicant, cause, &turn)
             } else {
                 let fault = Fault(

@@ -31,7 +31,8 @@ extension Session {
 
     /// The edge holds the channel, and a frame is still without an answer.
     private mutating func awaitLastAnswer(_ slot: Int, _ turn: inout Turn) {
-        if channels[slot].admission.due == nil {
+        // One that waits for the authorizer has no deadline, and keeps its place.
+        if channels[slot].admission.due == nil, channels[slot].admission.phase != .queued {
             setDeadline(of: .channel(slot), turn.now + configuration.answerTimeoutMs)
         }
         pingIfNeeded(&turn)
@@ -94,7 +95,7 @@ extension Session {
         guard case .channel(let slot) = applicant else { return }
         let asked = channels[slot].admission.asked
         if asked.isHeld {
-            if fence.isTrusted {
+            if fence.isTrusted || asked.order > lastWritten {
                 setDeadline(of: applicant, turn.now + configuration.answerTimeoutMs)
                 sendPing(&turn)
             } else {
@@ -108,16 +109,28 @@ extension Session {
     // MARK: - Answers
 
     /// A success or a refusal of this applicant. False: nothing that was asked accounts for it.
-    mutating func answerCame(_ applicant: Applicant) -> Bool {
+    mutating func answerCame(_ applicant: Applicant, isSuccess: Bool) -> Bool {
         let asked = self[applicant].asked
         guard asked.order > 0, asked.firstOrder <= lastWritten else { return false }
         if self[applicant].phase != .admitted, hasPassed(asked) { fence.orderIsBroken() }
-        answered(applicant)
+        if isSuccess, self[applicant].asked.takeBackGuess() {
+            // The guess may have been right all the same: no error is taken for the answer to the frame of now.
+            if unanswered[applicant] != nil { unanswered[applicant] = Instant(milliseconds: 0) }
+            return true
+        }
+        // A frame that is still to be written gets an answer of its own.
+        if asked.frames > 1 || asked.order <= lastWritten { self[applicant].asked.answered() }
+        noteAnswered(applicant)
         return true
     }
 
-    mutating func answered(_ applicant: Applicant, frames: Int = 1) {
-        self[applicant].asked.answered(frames: frames)
+    /// The time for the answer is over, and an error is taken for it.
+    mutating func guessAnswer(_ applicant: Applicant) {
+        self[applicant].asked.answeredByGuess()
+        noteAnswered(applicant)
+    }
+
+    private mutating func noteAnswered(_ applicant: Applicant) {
         if self[applicant].asked.frames == 0 { unanswered[applicant] = nil }
     }
 
@@ -162,12 +175,15 @@ extension Session {
         if fence.hasErrors { sendPing(&turn) }
     }
 
-    /// A ping that was sent behind it has its pong.
-    private func hasPassed(_ asked: Asked) -> Bool { asked.order > 0 && asked.ping < liveness.ponged }
+    /// A ping that was sent behind it has its pong. One that comes before the frame is written came unasked.
+    private func hasPassed(_ asked: Asked) -> Bool {
+        asked.order > 0 && asked.order <= lastWritten && asked.ping < liveness.ponged
+    }
 
     /// No answer will come but this one. nil: the edge has ignored the question.
     private mutating func settle(_ applicant: Applicant, refusal error: Fault?, _ turn: inout Turn) {
-        answered(applicant, frames: .max)
+        self[applicant].asked.allAnswered()
+        noteAnswered(applicant)
         if case .channel(let slot) = applicant, self[applicant].asked.isInherited {
             settleInherited(slot, &turn)
         } else if let error, self[applicant].phase == .pending || self[applicant].phase == .waiting {

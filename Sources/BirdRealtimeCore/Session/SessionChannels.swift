@@ -82,7 +82,7 @@ extension Session {
 
     /// A success for this name, which need not be one that anybody has asked for.
     mutating func confirmed(_ name: String, _ data: InboundMessage.Data, _ turn: inout Turn) {
-        guard let slot = channels.slot(named: name), answerCame(.channel(slot)) else { return }
+        guard let slot = channels.slot(named: name), answerCame(.channel(slot), isSuccess: true) else { return }
         if channels[slot].admission.asked.isInherited {
             channels[slot].admission.asked.isHeld = true
             settleInherited(slot, &turn)
@@ -132,9 +132,9 @@ extension Session {
     ) {
         guard let slot = channels.slot(named: name) else { return }
         let isSurplus = channels[slot].isSubscribed && channels[slot].admission.asked.frames > 0
-        let isAnswer = answerCame(.channel(slot))
-        // The edge refuses a frame for what it holds already.
-        if isSurplus { return }
+        let isAnswer = answerCame(.channel(slot), isSuccess: false)
+        // The edge refuses a frame for what it holds already, or the last one is still to be written.
+        if isSurplus || channels[slot].admission.asked.order > lastWritten { return }
         if isCertain { channels[slot].admission.asked.refusedByName() }
         guard !channels[slot].admission.asked.isInherited else {
             if isAnswer { settleInherited(slot, &turn) }

@@ -47,7 +47,7 @@ extension Session {
 
     mutating func signinSucceeded(_ data: InboundMessage.Data, _ turn: inout Turn) {
         let isSurplus = signin.admission.phase == .admitted && signin.admission.asked.frames > 0
-        guard answerCame(.signin), !isSurplus else { return }
+        guard answerCame(.signin, isSuccess: true), !isSurplus else { return }
         if signin.admission.asked.frames == 0 { signin.admission.asked.order = 0 }
         guard let identity = Payload.identity(data, dialect) else {
             deny(

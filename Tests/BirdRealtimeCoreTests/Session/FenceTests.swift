@@ -240,6 +240,20 @@ import Testing
         #expect(driver.state(of: "a") == .failed)
     }
 
+    @Test func anErrorBeforeTheFrameIsWrittenTakesNoLaterErrorsPlace() {
+        var driver = Self.connected()
+        driver.subscribe("a", 1)
+        driver.isBlocked = true
+        driver.subscribe("b", 2)
+        driver.edgeError("about something else")
+        driver.confirm("a")
+        driver.isBlocked = false
+        driver.edgeError("no b")
+        driver.edge("bird:pong")
+        #expect(driver.state(of: "b") == .failed)
+        #expect(Self.causes(driver) == ["The edge refused the subscription of b: no b"])
+    }
+
     @Test func anErrorBeforeTheSecondFrameIsWrittenIsNotTheAnswerToIt() {
         var driver = Self.connected()
         driver.subscribe("a", 1)
@@ -249,6 +263,18 @@ import Testing
         driver.edgeError("about something else")
         driver.advance(3_000)
         #expect(driver.state(of: "a") == .pending)
+    }
+
+    @Test func aPongBeforeTheFrameIsWrittenSaysNothingOfIt() {
+        var driver = Self.connected()
+        driver.isBlocked = true
+        driver.subscribe("a", 1)
+        driver.advance(86_400_000)
+        #expect(driver.take().contains { $0.hasPrefix("send ping") }, "it waits behind the frame")
+        driver.edge("bird:pong")
+        driver.write(1)
+        driver.advance(30_000)
+        #expect(driver.take("subscription failed") == ["subscription failed 1 \(BIRD_ERR_TIMEOUT) will retry"])
     }
 
     @Test func anErrorWhenNothingIsDueSendsNothing() {

@@ -73,6 +73,53 @@ import Testing
         #expect(driver.take() == ["send unsubscribe orders"])
     }
 
+    @Test func aSuccessAfterAWrongDenialIsNotTheAnswerToTheNextFrame() {
+        var driver = Self.connected()
+        driver.subscribe("orders", 1)
+        driver.edgeError("about something else")
+        driver.advance(2_000)
+        driver.subscribe("orders", 1)
+        driver.confirm("orders")
+        #expect(driver.state(of: "orders") == .subscribed)
+        _ = driver.take()
+        driver.unsubscribe(1)
+        #expect(driver.take("send unsubscribe") == [], "the second frame has no answer")
+        driver.confirm("orders")
+        #expect(driver.take("send unsubscribe") == ["send unsubscribe orders"])
+    }
+
+    @Test func whatTheEdgeHasNotReadIsNotAnswered() {
+        var driver = Self.connected()
+        driver.subscribe("orders", 1)
+        driver.isBlocked = true
+        driver.advance(31_500)
+        #expect(driver.state(of: "orders") == .pending, "it asks again")
+        driver.edge("bird_internal:subscription_error", "orders", data: "{}")
+        #expect(driver.state(of: "orders") == .pending, "that was the first frame")
+        driver.confirm("orders")
+        driver.confirm("orders")
+        _ = driver.take()
+        driver.unsubscribe(1)
+        #expect(driver.take("send unsubscribe") == [])
+        driver.isBlocked = false
+        driver.confirm("orders")
+        #expect(driver.take("send unsubscribe") == ["send unsubscribe orders"])
+    }
+
+    @Test func whoWaitsForTheAuthorizerKeepsItsPlace() {
+        var driver = SessionDriver { $0.authorizationsInFlightMax = 1 }
+        driver.connect(activityTimeout: "86400")
+        driver.subscribe("private-a", 1)
+        driver.grant("k:1")
+        driver.unsubscribe(1)
+        driver.subscribe("private-b", 2)
+        driver.subscribe("private-a", 3)
+        driver.confirm("private-a")
+        _ = driver.take()
+        driver.refuse()
+        #expect(driver.take("authorize") == ["authorize 3 private-a for 1.1"])
+    }
+
     @Test func whatIsOwedHasABound() {
         var driver = Self.connected()
         let first = "orders-1"
