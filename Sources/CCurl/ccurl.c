@@ -124,6 +124,10 @@ int birdcurl_policy_tls_min(void) {
     return (int)version;
 }
 
+int birdcurl_may_keep_tls_sessions(void) {
+    return curl_version_info(CURLVERSION_NOW)->version_num >= 0x080800;
+}
+
 CURLSH *birdcurl_share_of_tls_sessions(void) {
     CURLSH *share = curl_share_init();
     if (share != NULL && curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) != CURLSHE_OK) {

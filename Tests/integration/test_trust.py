@@ -1,9 +1,11 @@
-"""What is trusted follows the files as they change, and TLS sessions are resumed only while nothing has changed."""
+"""What is trusted follows the files as they change, and TLS sessions are resumed only while nothing has changed, if libcurl may keep them."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -244,10 +246,96 @@ def reconnects(edge: ScriptedServer, client: ScriptClient, connection: Connectio
     return connection
 
 
+def keeps_sessions(client: ScriptClient) -> bool:
+    """Before 8.8, libcurl frees memory twice when it has none for a session, so that all handshakes are full ones."""
+    dump = json.loads(client.do("dump")["dump"])
+    major, minor = re.findall(r"\d+", dump["library"]["libcurl"])[:2]
+    return (int(major), int(minor)) >= (8, 8)
+
+
 def context_of(certificate: Certificate, version: ssl.TLSVersion) -> ssl.SSLContext:
     context = certificate.server_context()
     context.minimum_version = context.maximum_version = version
     return context
+
+
+@pytest.mark.c_only("the way to a connection is the engine's, below both faces")
+@pytest.mark.parametrize(
+    ("version", "cut"),
+    [(ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_3, False), (ssl.TLSVersion.TLSv1_3, True)],
+    ids=["TLS 1.2", "TLS 1.3", "TLS 1.3, cut"],
+)
+def test_reconnect_resumes_the_session(world: World, connect: StartClient, version: ssl.TLSVersion, cut: bool) -> None:
+    with ScriptedServer(context_of(world.server, version)) as edge:
+        host = f"localhost:{edge.port}"
+        client = connect(edge, ws_host=host, allow_insecure=0, ca_file=str(world.ca.file))
+        connection = establish(edge, client)
+        assert not is_resumed(connection)
+        for _ in range(3):
+            connection = reconnects(edge, client, connection, cut=cut)
+            assert is_resumed(connection) == keeps_sessions(client)
+
+
+@pytest.mark.c_only("the way to a connection is the engine's, below both faces")
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+@pytest.mark.parametrize("changed", ["ca_file", "client_cert_file"])
+def test_changed_file_starts_a_session_anew(
+    world: World, connect: StartClient, tmp_path: Path, version: ssl.TLSVersion, changed: str
+) -> None:
+    """The file has what it had before, and more or something else."""
+    context = context_of(world.server, version)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations(world.ca.file)
+
+    def both(certificate: Certificate) -> bytes:
+        return certificate.file.read_bytes() + certificate.key.read_bytes()
+
+    files = {"ca_file": tmp_path / "ca.pem", "client_cert_file": tmp_path / "client.pem"}
+    replace(files["ca_file"], world.ca.file)
+    replace(files["client_cert_file"], both(world.client))
+    with ScriptedServer(context) as edge:
+        settings = {name: str(path) for name, path in files.items()}
+        client = connect(edge, ws_host=f"localhost:{edge.port}", allow_insecure=0, **settings)
+        connection = reconnects(edge, client, establish(edge, client))
+        assert is_resumed(connection) == keeps_sessions(client)
+        more = world.ca.file.read_bytes() + world.other_ca.file.read_bytes()
+        replace(files[changed], both(world.other_client) if changed == "client_cert_file" else more)
+        connection = reconnects(edge, client, connection)
+        assert not is_resumed(connection)
+        assert isinstance(connection.socket, ssl.SSLSocket)
+        expected = "other-client" if changed == "client_cert_file" else "client"
+        certificate = connection.socket.getpeercert()
+        assert certificate is not None
+        assert certificate["subject"] == ((("commonName", expected),),)
+
+
+@pytest.mark.c_only("the way to a connection is the engine's, below both faces")
+@pytest.mark.parametrize(
+    "other",
+    [{"tls_verify_name": "edge.example.test"}, {"tls_min_version": "1.3"}, {"ca_file": "another"}],
+    ids=lambda other: next(iter(other)),
+)
+def test_clients_of_one_trust_setting_share_sessions(world: World, connect: StartClient, other: dict[str, str]) -> None:
+    """A second client of the process takes up what the first has left; one with other settings does not."""
+    same = world.directory / "same-ca.pem"
+    replace(same, world.ca.file)
+    with ScriptedServer(context_of(world.server, ssl.TLSVersion.TLSv1_3)) as edge:
+        host = f"localhost:{edge.port}"
+        client = connect(edge, ws_host=host, allow_insecure=0, ca_file=str(world.ca.file))
+        connection = establish(edge, client)
+        connection = reconnects(edge, client, connection)
+        assert is_resumed(connection) == keeps_sessions(client)
+        client.do("crowd", 1, host)
+        fellow = edge.accept()
+        assert is_resumed(fellow) == keeps_sessions(client)
+        fellow.establish()
+        setting = {"ca_file": str(same)} if "ca_file" in other else other
+        for name, value in setting.items():
+            client.do("option", name, value)
+        client.do("crowd", 1, host)
+        stranger = edge.accept()
+        assert not is_resumed(stranger)
+        stranger.establish()
 
 
 @pytest.mark.c_only("the way to a connection is the engine's, below both faces")

@@ -28,13 +28,11 @@ final class TLSSessionTable {
     /// The one used last is at the end.
     private var entries: [(trust: TrustState, sessions: TLSSessions)] = []
 
-    /// Off: a handle of libcurl 7.88 that shares sessions and gets no memory once crashed the process (test_faults.py). Until the cause is
-    /// known, each handshake is a full one.
-    private static let isOn = false
+    private let isOn = birdcurl_may_keep_tls_sessions() != 0
 
     /// nil: each handshake is a full one. The certificates of a directory may change without leaving a trace in `TrustState`.
     func sessions(of trust: TrustState) -> TLSSessions? {
-        guard Self.isOn, trust.isTraced else { return nil }
+        guard isOn, trust.isTraced else { return nil }
         if let index = entries.firstIndex(where: { $0.trust == trust }) {
             entries.append(entries.remove(at: index))
         } else if let sessions = TLSSessions() {

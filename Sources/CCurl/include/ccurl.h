@@ -32,6 +32,8 @@ const char *birdcurl_built_in_ca_path(void);
    the TLS library is not OpenSSL. After curl_global_init. */
 int birdcurl_policy_tls_min(void);
 
+/* Sessions may be kept. Versions before 8.8 free memory twice when there was none for one that they keep (Curl_ssl_addsessionid). */
+int birdcurl_may_keep_tls_sessions(void);
 /* A share handle for TLS sessions, to be used by one thread; NULL without memory. Free it with curl_share_cleanup. */
 CURLSH *birdcurl_share_of_tls_sessions(void);
 CURLcode birdcurl_set_share(CURL *easy, CURLSH *share);
