@@ -186,6 +186,20 @@ static void *run_thread(void *argument) {
     return start.body(start.argument);
 }
 
+void birdlinux_thread_join(pthread_t thread, int64_t timeout_ms) {
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += timeout_ms / 1000;
+    end.tv_nsec += timeout_ms % 1000 * 1000000;
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_sec++;
+        end.tv_nsec -= 1000000000;
+    }
+    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &end) != 0) {
+        pthread_detach(thread);
+    }
+}
+
 int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), void *argument) {
     struct thread_start *start = malloc(sizeof *start);
     if (start == NULL) {

@@ -133,3 +133,40 @@ LOAD_CASE(process_ends) {
     }
     end_here();
 }
+
+static atomic_bool has_ended;
+
+static void end_slowly(void *value) {
+    (void)value;
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    atomic_store(&has_ended, true);
+}
+
+/* After the library's own exit handler, which is registered later. */
+static void check_that_it_has_ended(void) {
+    if (!atomic_load(&has_ended)) {
+        fputs("the thread of the library was still there\n", stderr);
+        _exit(1);
+    }
+}
+
+static void destroy_and_leave(const bird_record *record, void *user_data) {
+    pthread_key_t *key = user_data;
+    CHECK(pthread_setspecific(*key, key) == 0);
+    CHECK_STATUS(bird_client_destroy(record->client), BIRD_OK);
+    journal_add("destroyed");
+}
+
+/* Where the last client is destroyed in its own handler, nobody waits for the library's thread but the end of the process: the TLS library
+   frees what it keeps for a thread when the thread ends. */
+EDGE_CASE(exit_waits_for_a_thread_that_has_stopped_itself) {
+    static pthread_key_t key;
+    CHECK(atexit(check_that_it_has_ended) == 0);
+    CHECK(pthread_key_create(&key, end_slowly) == 0);
+    bird_client *client = client_from(world_options(BIRD_DELIVERY_LOOP), NULL);
+    CHECK_STATUS(bird_client_observe(client, 1u << BIRD_RECORD_STATE, destroy_and_leave, &key, NULL, NULL, NULL),
+                 BIRD_OK);
+    CHECK_STATUS(bird_client_connect(client, NULL), BIRD_OK);
+    world w = {.delivery = BIRD_DELIVERY_LOOP};
+    UNTIL(&w, journal_count() == 1);
+}

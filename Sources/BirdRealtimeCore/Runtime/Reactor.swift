@@ -244,17 +244,16 @@ final class Reactor: @unchecked Sendable {
         return monitor.withLock { runner.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
+    /// Nobody waits for the thread, since it has stopped itself. Reactor thread.
+    private var endsAlone = false
+
     /// After the last client: ends the thread and waits for it, unless called on it.
     func stop() {
         monitor.withLock { isStopping = true }
         wake()
         // Its number may be another thread's soon.
         wakeMonitor.withLock { hasThread = false }
-        if isOnThread {
-            pthread_detach(thread)
-        } else {
-            pthread_join(thread, nil)
-        }
+        if isOnThread { endsAlone = true } else { pthread_join(thread, nil) }
     }
 
     /// The client has commands. The client's lock may be held. Commands that come by thousands need not look each whether the reactor has
@@ -456,7 +455,7 @@ final class Reactor: @unchecked Sendable {
         safePoint.beginWork()
         endLastWork()
         safePoint.endWork()
-        Shared.ended(self)
+        Shared.ended(self, leaving: endsAlone ? thread : nil)
     }
 
     private func endLastWork() {

@@ -1,14 +1,20 @@
 import CBirdRealtimeABI
+import CLinux
 import Glibc
 
 /// What the clients of a process share: the reactor, started with the first use and ended with the last. Loops that a host drives are known
 /// here too, for what concerns every reactor: forks and the end of the process.
 enum Shared {
     private static let monitor = Monitor()
+    /// How long one waits for the threads of `leaving`.
+    private static let leavingMsMax: Int64 = 100
     // Guarded by `monitor`.
     nonisolated(unsafe) private static var reactor: Reactor?
     /// Without users, but not through with their last work.
     nonisolated(unsafe) private static var ending: [Reactor] = []
+    /// Threads of reactors that have stopped themselves. The TLS library frees what it keeps for a thread when the thread ends, which must not
+    /// be later than its own end, at the end of the process.
+    nonisolated(unsafe) private static var leaving: [pthread_t] = []
     nonisolated(unsafe) private static var hostDriven: [Reactor] = []
     nonisolated(unsafe) private static var watchesExit = false
 
@@ -29,6 +35,7 @@ enum Shared {
     static func acquireReactor() throws(Fault) -> Reactor {
         try monitor.withLock { () throws(Fault) -> Reactor in
             guard !HostProcess.isEnding else { throw HostProcess.endingFault }
+            joinLeaving(timeoutMs: leavingMsMax)
             let current: Reactor
             if let reactor {
                 current = reactor
@@ -63,9 +70,19 @@ enum Shared {
         }
     }
 
-    /// From the reactor's thread, at its end.
-    static func ended(_ reactor: Reactor) {
-        monitor.withLock { ending.removeAll { $0 === reactor } }
+    /// From the reactor's thread, at its end. `thread`: nobody waits for it yet.
+    static func ended(_ reactor: Reactor, leaving thread: pthread_t?) {
+        monitor.withLock {
+            ending.removeAll { $0 === reactor }
+            if let thread { leaving.append(thread) }
+        }
+    }
+
+    /// Lock held. They run nothing any more but the destructors of what is theirs.
+    private static func joinLeaving(timeoutMs: Int64) {
+        let deadline = System.now() + timeoutMs
+        for thread in leaving { birdlinux_thread_join(thread, max(0, deadline - System.now())) }
+        leaving = []
     }
 
     static func makeHostDriven() throws(Fault) -> Reactor {
@@ -92,6 +109,7 @@ enum Shared {
         guard !HostProcess.isEnding else { return }
         HostProcess.end()
         for reactor in monitor.withLock({ reactors }) { reactor.hold(timeoutMs: 100) }
+        monitor.withLock { joinLeaving(timeoutMs: leavingMsMax) }
         LogWriter.flushAll(timeoutMs: 100)
     }
 
@@ -149,6 +167,7 @@ enum Shared {
         reactor = nil
         hostDriven = []
         ending = []
+        leaving = []
         held = []
         DeliveryPool.forgetInChild()
         Resolver.forgetInChild()

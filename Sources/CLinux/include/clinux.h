@@ -37,6 +37,8 @@ int birdlinux_is_inherited_by_exec(int fd);
 long birdlinux_write_quietly(int fd, const void *bytes, size_t count);
 /* Starts a joinable thread that blocks every signal but those of faults (SEGV, BUS, FPE, ILL, TRAP); returns an errno value. */
 int birdlinux_thread_start(pthread_t *thread, const char *name, void *(*body)(void *), void *argument);
+/* Waits for the end of the thread; one that takes longer is left to itself. */
+void birdlinux_thread_join(pthread_t thread, int64_t timeout_ms);
 /* Around code of the program on such a thread, which has the signal mask of the thread that started it meanwhile. They nest, and do
    nothing on threads of the host's. */
 void birdlinux_handlers_begin(void);
