@@ -126,7 +126,7 @@ extension Session {
     private func isUndecided(_ slot: Int) -> Bool {
         let admission = channels[slot].admission
         return admission.asked.order > 0 && admission.asked.firstOrder <= lastWritten
-            && admission.phase != .admitted && admission.phase != .denied
+            && admission.phase != .admitted && admission.phase != .denied && !admission.asked.isHeld
     }
 
     private static func fault(_ error: Payload.EdgeError, _ area: Fault.Area) -> Fault {

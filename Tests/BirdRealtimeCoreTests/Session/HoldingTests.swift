@@ -106,6 +106,19 @@ import Testing
         #expect(driver.take("send unsubscribe") == ["send unsubscribe orders"])
     }
 
+    @Test func anErrorThatNamesAChannelWhichTheEdgeHoldsAnswersNothing() {
+        var driver = Self.connected()
+        driver.subscribe("orders", 1)
+        driver.advance(31_500)
+        #expect(driver.state(of: "orders") == .pending, "it asks again")
+        driver.unsubscribe(1)
+        driver.confirm("orders")
+        driver.edge("bird:error", "orders", data: #"{"code":4009,"message":"slow down"}"#)
+        #expect(driver.take("send unsubscribe") == [])
+        driver.confirm("orders")
+        #expect(driver.take("send unsubscribe") == ["send unsubscribe orders"])
+    }
+
     @Test func whoWaitsForTheAuthorizerKeepsItsPlace() {
         var driver = SessionDriver { $0.authorizationsInFlightMax = 1 }
         driver.connect(activityTimeout: "86400")

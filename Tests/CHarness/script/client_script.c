@@ -91,6 +91,7 @@ static bird_status subscribe(const char *name, uint64_t tag, bird_error **error)
     bird_channel *channel = NULL;
     const bird_status status = bird_client_subscribe(client, name, tag, &channel, error);
     if (status != BIRD_OK || channel == channel_named(name)) {
+        bird_channel_release(channel);
         return status;
     }
     if (channel_count == CHANNELS_MAX) {
@@ -568,6 +569,9 @@ int main(int count, char **settings) {
     set_paused(false);
     if (created == BIRD_OK && !is_destroyed) {
         destroy();
+    }
+    while (channel_count > 0) {
+        bird_channel_release(channels[--channel_count].channel);
     }
     bird_options_destroy(options);
     return bird_queue_destroy(queue) == BIRD_OK && bird_loop_destroy(loop) == BIRD_OK ? 0 : 1;
