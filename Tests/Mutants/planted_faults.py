@@ -437,8 +437,15 @@ FAULTS = [
         "next-not-asked",
         "Session/SessionAnswers.swift",
         "who has another authorization waits for ever once the frame before is answered",
-        "        if let next = asked.next { ask(.channel(slot), next, &turn) }\n    }\n",
-        "    }\n",
+        "            channels[slot].admission.asked.next = credentials\n        }\n",
+        "        }\n",
+    ),
+    Fault(
+        "held-answered-by-name",
+        "Session/SessionInbound.swift",
+        "an error that names a channel which the edge is known to hold is the answer to its second frame",
+        " && admission.phase != .denied && !admission.asked.isHeld\n",
+        " && admission.phase != .denied\n",
     ),
     Fault(
         "next-outlives-the-id",
@@ -446,13 +453,6 @@ FAULTS = [
         "an authorization for the old connection id is used once the frame before is answered",
         "            case .pending where self[applicant].asked.next != nil: begin(applicant, &turn)\n",
         "            case .pending where self[applicant].asked.next != nil: break\n",
-    ),
-    Fault(
-        "denial-not-used-up",
-        "Session/SessionAdmissions.swift",
-        "another answer is expected to a frame that an error has denied",
-        "                guessAnswer(applicant)\n                deny(applicant, cause, &turn)",
-        "                deny(applicant, cause, &turn)",
     ),
     Fault(
         "fence-denies-all",
@@ -481,13 +481,6 @@ FAULTS = [
         "an error is taken for the answer to a frame that is still to be written",
         "            self[applicant].asked.order <= lastWritten\n        else { return }\n",
         "            true\n        else { return }\n",
-    ),
-    Fault(
-        "unwritten-answered",
-        "Session/SessionAnswers.swift",
-        "the answer to an earlier frame is taken for that to a frame which is still to be written",
-        "if asked.frames > 1 || asked.order <= lastWritten {",
-        "if asked.frames > 0 {",
     ),
     Fault(
         "guess-not-taken-back",
@@ -665,13 +658,6 @@ FAULTS = [
         "what members who have gone took of the roster's bytes is never free again",
         "            bytes -= entry.textBytes\n",
         "            bytes += 1_000_000\n",
-    ),
-    Fault(
-        "watchlist-one-entry",
-        "Session/Payload.swift",
-        "one entry of a watchlist frame is told",
-        "watchlistEntriesMax = 1_024",
-        "watchlistEntriesMax = 1",
     ),
     Fault(
         "watchlist-uncounted",

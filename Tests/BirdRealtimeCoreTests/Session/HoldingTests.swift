@@ -133,6 +133,18 @@ import Testing
         #expect(driver.take("authorize") == ["authorize 3 private-a for 1.1"])
     }
 
+    @Test func whatAnErrorHasDeniedIsAskedForAnew() {
+        var driver = Self.connected()
+        driver.subscribe("orders", 1)
+        driver.edgeError("no orders")
+        driver.advance(2_000)
+        #expect(driver.state(of: "orders") == .failed)
+        driver.unsubscribe(1)
+        _ = driver.take()
+        driver.subscribe("orders", 2)
+        #expect(driver.take("send") == ["send subscribe orders"], "nobody waits for another answer to the first frame")
+    }
+
     @Test func whatIsOwedHasABound() {
         var driver = Self.connected()
         let first = "orders-1"

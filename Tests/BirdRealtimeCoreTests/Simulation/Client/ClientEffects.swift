@@ -126,7 +126,7 @@ extension SimulatedClient {
                 fate == .refused || fate == .refusedInSilence || fate == .ignored,
                 "takes an error for the answer to \(name), which is \(String(describing: fate))")
         } else {
-            let since = session.fence.isTrusted ? lastError : lastBlamableError
+            let since = session.fence.isTrusted && !hasSeenDisorder ? lastError : lastBlamableError
             try require(since >= asked[name] ?? .max, "takes an error for the answer to \(name) that was none")
         }
     }
@@ -206,6 +206,7 @@ extension SimulatedClient {
         let (pongs, errors) = (pongsSent, confirmations.errorsHeard)
         let isPlain = isPlainConfirmation(message)
         noteAnswer(message)
+        noteOrder(message)
         let refusal = channelOfRefusal(message)
         let (before, id) = (state, session.connectionID)
         try handle(.message(link.transport, message))
@@ -226,6 +227,15 @@ extension SimulatedClient {
             !world.edge.answersInOrder || isMisled || session.fence.answersInOrder,
             "takes the edge for one without order")
         try require(watchlist.isEmpty, "does not tell of \(watchlist)")
+    }
+
+    private func noteOrder(_ message: InboundMessage) {
+        guard message.event == dialect.internalSubscriptionSucceeded, let name = message.channel, state == .connected,
+            confirmations.isPassed(name, pongs: silence.pongs), let slot = session.channels.slot(named: name)
+        else { return }
+        let admission = session.channels[slot].admission
+        let isWritten = admission.asked.order > 0 && admission.asked.order <= session.lastWritten
+        if admission.phase != .admitted, isWritten { hasSeenDisorder = true }
     }
 
     /// Which frame it answers, which the session does not know.

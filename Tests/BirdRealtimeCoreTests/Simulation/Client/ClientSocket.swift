@@ -240,7 +240,7 @@ extension SimulatedClient {
             let fates = socket?.link.seat.fates[name] ?? [:]
             if isSubscribe {
                 try checkSubscribe(name, auth: frame?["data"]?["auth"]?.string)
-                confirmations.subscribed(name, fates)
+                confirmations.subscribed(name, fates, pings: silence.pings)
             } else if isLeave {
                 try require(confirmations.frames[name] != nil, "leaves \(name), which it has not asked for")
                 try confirmations.unsubscribed(name, fates, isInOrder: isInOrder)

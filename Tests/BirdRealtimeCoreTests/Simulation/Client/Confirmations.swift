@@ -9,6 +9,8 @@
 struct Confirmations {
     /// Of the present connection, by channel.
     private(set) var frames: [String: Int] = [:]
+    /// How many pings were sent before the last of them.
+    private var pings: [String: Int] = [:]
     /// How many of them were sent when the channel was left.
     private var left: [String: Int] = [:]
     /// Whose answer has come.
@@ -17,10 +19,14 @@ struct Confirmations {
     private(set) var errorsHeard = 0
 
     /// A subscribe frame goes out.
-    mutating func subscribed(_ name: String, _ fates: [Int: EdgeConnection.Fate]) {
+    mutating func subscribed(_ name: String, _ fates: [Int: EdgeConnection.Fate], pings: Int) {
         if !open(name, fates).isEmpty { doubtful.insert(name) }
         frames[name, default: 0] += 1
+        self.pings[name] = pings
     }
+
+    /// So many pongs have passed the only frame of the channel.
+    func isPassed(_ name: String, pongs: Int) -> Bool { frames[name] == 1 && pings[name] ?? .max < pongs }
 
     /// An unsubscribe frame goes out.
     mutating func unsubscribed(_ name: String, _ fates: [Int: EdgeConnection.Fate], isInOrder: Bool) throws {
@@ -58,6 +64,7 @@ struct Confirmations {
 
     mutating func forgetConnection() {
         frames = [:]
+        pings = [:]
         left = [:]
         answered = [:]
         doubtful = []

@@ -25,8 +25,8 @@ struct Silence {
     private var doubt: Doubt?
 
     // How the session may count.
-    private var pings = 0
-    private var pongs = 0
+    private(set) var pings = 0
+    private(set) var pongs = 0
     /// Pongs that nobody asked for were counted, and the last ping has no pong of its own yet.
     private var isCountOff = false
     /// One of these pings is the session's own reason to have less patience.

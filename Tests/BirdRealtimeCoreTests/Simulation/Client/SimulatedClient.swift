@@ -46,6 +46,8 @@ final class SimulatedClient {
     /// The edge has sent a pong, or a success of a signin, that nobody had asked for: it counts for what it does not answer.
     var isMisled = false
     var hasHeardPong = false
+    /// A success has come behind the pong of a later ping: the edge does not answer in order.
+    var hasSeenDisorder = false
     /// What the watchlist frame that is being handled says.
     var watchlist: [String] = []
 
