@@ -253,7 +253,12 @@ final class Reactor: @unchecked Sendable {
         wake()
         // Its number may be another thread's soon.
         wakeMonitor.withLock { hasThread = false }
-        if isOnThread { endsAlone = true } else { pthread_join(thread, nil) }
+        guard !isOnThread else {
+            endsAlone = true
+            return
+        }
+        pthread_join(thread, nil)
+        Shared.joined()
     }
 
     /// The client has commands. The client's lock may be held. Commands that come by thousands need not look each whether the reactor has

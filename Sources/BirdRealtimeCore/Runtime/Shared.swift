@@ -12,8 +12,10 @@ enum Shared {
     nonisolated(unsafe) private static var reactor: Reactor?
     /// Without users, but not through with their last work.
     nonisolated(unsafe) private static var ending: [Reactor] = []
-    /// Threads of reactors that have stopped themselves. The TLS library frees what it keeps for a thread when the thread ends, which must not
-    /// be later than its own end, at the end of the process.
+    /// Threads of reactors that are through with their last work, and nobody knows yet that they have ended. The TLS library frees what it
+    /// keeps for a thread when the thread ends, which must not be later than its own end, at the end of the process.
+    nonisolated(unsafe) private static var leavingCount = 0
+    /// Those of them that have stopped themselves: nobody waits for them yet.
     nonisolated(unsafe) private static var leaving: [pthread_t] = []
     nonisolated(unsafe) private static var hostDriven: [Reactor] = []
     nonisolated(unsafe) private static var watchesExit = false
@@ -35,7 +37,7 @@ enum Shared {
     static func acquireReactor() throws(Fault) -> Reactor {
         try monitor.withLock { () throws(Fault) -> Reactor in
             guard !HostProcess.isEnding else { throw HostProcess.endingFault }
-            joinLeaving(timeoutMs: leavingMsMax)
+            joinLeaving()
             let current: Reactor
             if let reactor {
                 current = reactor
@@ -74,14 +76,24 @@ enum Shared {
     static func ended(_ reactor: Reactor, leaving thread: pthread_t?) {
         monitor.withLock {
             ending.removeAll { $0 === reactor }
+            leavingCount += 1
             if let thread { leaving.append(thread) }
         }
     }
 
+    /// The thread of a reactor has ended, and another thread has waited for that.
+    static func joined() {
+        monitor.withLock {
+            leavingCount -= 1
+            monitor.signalAll()
+        }
+    }
+
     /// Lock held. They run nothing any more but the destructors of what is theirs.
-    private static func joinLeaving(timeoutMs: Int64) {
-        let deadline = System.now() + timeoutMs
+    private static func joinLeaving() {
+        let deadline = System.now() + leavingMsMax
         for thread in leaving { birdlinux_thread_join(thread, max(0, deadline - System.now())) }
+        leavingCount -= leaving.count
         leaving = []
     }
 
@@ -109,7 +121,10 @@ enum Shared {
         guard !HostProcess.isEnding else { return }
         HostProcess.end()
         for reactor in monitor.withLock({ reactors }) { reactor.hold(timeoutMs: 100) }
-        monitor.withLock { joinLeaving(timeoutMs: leavingMsMax) }
+        monitor.withLock {
+            joinLeaving()
+            _ = monitor.wait(timeoutMs: leavingMsMax) { leavingCount == 0 }
+        }
         LogWriter.flushAll(timeoutMs: 100)
     }
 
@@ -167,7 +182,7 @@ enum Shared {
         reactor = nil
         hostDriven = []
         ending = []
-        leaving = []
+        (leaving, leavingCount) = ([], 0)
         held = []
         DeliveryPool.forgetInChild()
         Resolver.forgetInChild()
