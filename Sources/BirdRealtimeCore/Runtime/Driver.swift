@@ -554,7 +554,7 @@ final class Driver {
         guard event.count >= 5, let base = event.baseAddress,
             UInt32(littleEndian: base.loadUnaligned(as: UInt32.self)) == reservedStart
         else { return false }
-        return event.starts(with: dialect.prefix.utf8) || event.starts(with: dialect.internalPrefix.utf8)
+        return EventName.isReserved(event, dialect: dialect)
     }
 
     /// Everything but an application event on a subscribed channel.
@@ -562,9 +562,7 @@ final class Driver {
         let bytes = UnsafeRawBufferPointer(message)
         let event = JSONString.decode(scanned.event, in: bytes)
         let channel = scanned.channel.map { JSONString.decode($0, in: bytes) }
-        if let channel, !event.utf8.starts(with: dialect.prefix.utf8),
-            !event.utf8.starts(with: dialect.internalPrefix.utf8)
-        {
+        if let channel, !EventName.isReserved(event, dialect: dialect) {
             var name = channel
             let routed = name.withUTF8 { session.route(UnsafeRawBufferPointer($0)) }
             guard routed != .none else {

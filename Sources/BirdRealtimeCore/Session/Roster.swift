@@ -1,5 +1,3 @@
-import Glibc
-
 /// The members of a presence channel in order of arrival, ids and infos in one block of bytes. To add one, to change one and to remove one
 /// costs the same however many there are: what has gone leaves a hole, and once holes are the larger part all are closed.
 package struct Roster: Sendable {
@@ -168,19 +166,10 @@ package struct Roster: Sendable {
         var slot = Int(hash) & mask
         while slots[slot] != 0 {
             let entry = entries[Int(slots[slot]) - 1]
-            if entry.hash == hash, Int(entry.idBytes) == id.count,
-                text.withUnsafeBytes({ isSame(id, Self.id(entry, $0)) })
-            {
-                return slot
-            }
+            if entry.hash == hash, text.withUnsafeBytes({ id.isSame(as: Self.id(entry, $0)) }) { return slot }
             slot = (slot + 1) & mask
         }
         return nil
-    }
-
-    private func isSame(_ one: UnsafeRawBufferPointer, _ two: UnsafeRawBufferPointer) -> Bool {
-        guard let one = one.baseAddress, let other = two.baseAddress else { return true }
-        return memcmp(one, other, two.count) == 0
     }
 
     private mutating func place(_ position: Int) {

@@ -65,7 +65,12 @@ package enum EventName {
     }
 
     package static func isReserved(_ name: String, dialect: Dialect) -> Bool {
-        name.utf8.starts(with: dialect.prefix.utf8) || name.utf8.starts(with: dialect.internalPrefix.utf8)
+        var name = name
+        return name.withUTF8 { isReserved(UnsafeRawBufferPointer($0), dialect: dialect) }
+    }
+
+    package static func isReserved(_ name: UnsafeRawBufferPointer, dialect: Dialect) -> Bool {
+        name.begins(with: dialect.prefix) || name.begins(with: dialect.internalPrefix)
     }
 
     package static func isClientEvent(_ name: String) -> Bool {
