@@ -147,10 +147,11 @@ static void report(bird_client *client, long start_kib) {
     printf("{\"start_kib\": %ld, \"peak_kib\": %ld, \"rss_kib\": %ld, \"turn_us\": %ld, \"silence_us\": %ld, "
            "\"ticks\": %ld, "
            "\"members\": %ld, \"roster\": %zu, \"dump_bytes\": %zu, \"error_bytes\": %ld, \"messages_sent\": %llu, "
-           "\"malformed\": %llu, \"kinds\": {",
+           "\"malformed\": %llu, \"queued\": %llu, \"kinds\": {",
            start_kib, status_kib("VmHWM:"), status_kib("VmRSS:"), atomic_load(&turn_us), atomic_load(&silence_us),
            atomic_load(&ticks), atomic_load(&members), roster, dump_bytes, atomic_load(&error_bytes),
-           (unsigned long long)statistics.messages_sent, (unsigned long long)statistics.watchlist_entries_malformed);
+           (unsigned long long)statistics.messages_sent, (unsigned long long)statistics.watchlist_entries_malformed,
+           (unsigned long long)statistics.queue_records);
     for (int kind = 0; kind < KINDS; kind++) {
         printf("%s\"%d\": %ld", kind ? ", " : "", kind, atomic_load(&kinds[kind]));
     }

@@ -110,7 +110,7 @@ class Host:
         while connection.read_frame().json["event"] != "bird:pong":
             pass
         ticks = self.ask("report")["ticks"]
-        return self.wait(lambda report: report["ticks"] > ticks + 5)
+        return self.wait(lambda report: report["ticks"] > ticks + 5 and report["queued"] == 0)
 
     def close(self) -> None:
         assert self.process.stdin is not None

@@ -386,7 +386,7 @@ def test_closed_console_is_nothing_else(server: ScriptedServer, log: Path) -> No
         assert connection.read_frame().json["event"] == f"client-n-{number}"
     connection.send_text(event("tick", "private-room", 1))
     client.wait_for("event", event="tick")
-    assert client.statistic("log_entries_dropped") > 20
+    client.wait_for_statistic("log_entries_dropped", lambda count: count > 20)
     client.finish()
     messages = messages_of(log)
     assert [m for m in messages if m.startswith("Standard error cannot be written: it is closed")]
