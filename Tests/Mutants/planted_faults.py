@@ -553,13 +553,6 @@ FAULTS = [
         "        pingOfErrors = .none\n",
     ),
     Fault(
-        "unwritten-confirmed",
-        "Session/SessionAnswers.swift",
-        "a success answers a frame that is not written",
-        "guard asked.order > 0, asked.firstOrder <= lastWritten else",
-        "guard asked.order > 0 else",
-    ),
-    Fault(
         "first-is-again",
         "Session/SessionChannels.swift",
         "the first success says that it is not the first",

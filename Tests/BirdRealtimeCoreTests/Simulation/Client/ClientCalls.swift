@@ -80,6 +80,7 @@ extension SimulatedClient {
         if told.channels[reference] == nil { told.channels[reference] = .idle }
         setbacks.renew(name)
         sealed.subscribed(reference)
+        confirmations.wanted(name)
         try handle(.subscribe(name: name, channel: reference, operation: operation()))
     }
 
@@ -134,10 +135,11 @@ extension SimulatedClient {
     }
 
     func authorized(_ question: AuthorizationQuestion, _ result: Result<HTTPAnswer, Fault>) throws {
-        openQuestions.remove(question.id)
-        try handle(
-            .authorization(
-                question.id,
-                Authorizer.answer(result, question: question, endpoint: "https://auth.example", dialect: dialect)))
+        let isOpen = openQuestions.remove(question.id) != nil
+        let answer = Authorizer.answer(result, question: question, endpoint: "https://auth.example", dialect: dialect)
+        if isOpen, case .granted(let auth, _, _) = answer, let name = question.channelName {
+            confirmations.granted(name, auth)
+        }
+        try handle(.authorization(question.id, answer))
     }
 }

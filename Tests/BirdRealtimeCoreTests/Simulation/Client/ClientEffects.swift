@@ -103,7 +103,10 @@ extension SimulatedClient {
         try require(willRetry == fault.isRetriable, "says that it will\(willRetry ? "" : " not") retry after \(fault)")
         guard let name = program.name(of: reference) else { return }
         if willRetry { try setbacks.told(name, fault) }
-        if fault.status == BIRD_ERR_DENIED, fault.area == .channel { try checkDenial(of: name) }
+        if fault.status == BIRD_ERR_DENIED, fault.area == .channel {
+            try checkDenial(of: name)
+            try confirmations.checkDenial(of: name)
+        }
         guard fault.field == "answer_timeout_ms" else { return }
         try checkSilence(of: name)
         let waitedMs = asked[name].map { now - $0 } ?? 0

@@ -239,8 +239,9 @@ extension SimulatedClient {
         if let name {
             let fates = socket?.link.seat.fates[name] ?? [:]
             if isSubscribe {
-                try checkSubscribe(name, auth: frame?["data"]?["auth"]?.string)
-                confirmations.subscribed(name, fates, pings: silence.pings)
+                let auth = frame?["data"]?["auth"]?.string
+                try checkSubscribe(name, auth: auth)
+                confirmations.subscribed(name, fates, auth: auth, pings: silence.pings)
             } else if isLeave {
                 try require(confirmations.frames[name] != nil, "leaves \(name), which it has not asked for")
                 try confirmations.unsubscribed(name, fates, isInOrder: isInOrder)

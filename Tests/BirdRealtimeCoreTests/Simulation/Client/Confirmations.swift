@@ -9,6 +9,9 @@
 struct Confirmations {
     /// Of the present connection, by channel.
     private(set) var frames: [String: Int] = [:]
+    /// What the authorizer has granted for them last, and what the last frame has.
+    private var granted: [String: String] = [:]
+    private var sent: [String: String] = [:]
     /// How many pings were sent before the last of them.
     private var pings: [String: Int] = [:]
     /// How many of them were sent when the channel was left.
@@ -19,10 +22,22 @@ struct Confirmations {
     private(set) var errorsHeard = 0
 
     /// A subscribe frame goes out.
-    mutating func subscribed(_ name: String, _ fates: [Int: EdgeConnection.Fate], pings: Int) {
+    mutating func subscribed(_ name: String, _ fates: [Int: EdgeConnection.Fate], auth: String?, pings: Int) {
         if !open(name, fates).isEmpty { doubtful.insert(name) }
         frames[name, default: 0] += 1
+        sent[name] = auth
         self.pings[name] = pings
+    }
+
+    mutating func wanted(_ name: String) { granted[name] = nil }
+
+    mutating func granted(_ name: String, _ auth: String) { granted[name] = auth }
+
+    /// The program is told of a denial. Who has another authorization than the frame before has yet to ask.
+    func checkDenial(of name: String) throws {
+        try require(
+            granted[name] == nil || granted[name] == sent[name],
+            "takes the answer to another authorization for a denial of \(name)")
     }
 
     /// So many pongs have passed the only frame of the channel.
@@ -64,6 +79,7 @@ struct Confirmations {
 
     mutating func forgetConnection() {
         frames = [:]
+        (granted, sent) = ([:], [:])
         pings = [:]
         left = [:]
         answered = [:]
