@@ -33,8 +33,6 @@ extension UnsafeRawBufferPointer {
 
     func begins(with text: String) -> Bool {
         var text = text
-        return text.withUTF8 {
-            $0.count <= count && UnsafeRawBufferPointer(rebasing: prefix($0.count)).isSame(as: UnsafeRawBufferPointer($0))
-        }
+        return text.withUTF8 { UnsafeRawBufferPointer(rebasing: prefix($0.count)).isSame(as: UnsafeRawBufferPointer($0)) }
     }
 }

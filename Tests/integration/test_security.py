@@ -14,7 +14,12 @@ SOURCES = ROOT / "Sources/BirdRealtimeCore"
 # The rows of the table that name a constant: its file, its name and the number that the row says.
 ROWS = re.findall(r"^\| `(\w+)\.(\w+)`[^|]*\|[^|]*\|[^|]*?(\d[\d ]*)[^|]*\|", TEXT, re.MULTILINE)
 # Types that are in a file of another name.
-FILES = {"ChunkShelf": "ChunkPool", "InboundMessage": "SessionTypes", "Session": "SessionEncryption"}
+FILES = {
+    "ChunkShelf": "ChunkPool",
+    "InboundMessage": "SessionTypes",
+    "Session": "SessionEncryption",
+    "TLSSessionTable": "TLSSessions",
+}
 WORDS = {
     "at most 64 headers, names of 256 bytes and values of 8 KiB": ("Runtime/HTTPHeaders", "valueBytesMax = 8_192"),
     "at most 2048 characters": ("Runtime/HTTPEndpoint", "charactersMax = 2_048"),

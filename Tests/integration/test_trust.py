@@ -1,4 +1,7 @@
-"""What is trusted follows the files as they change, and TLS sessions are resumed only while nothing has changed, if libcurl may keep them."""
+"""What is trusted follows the files as they change.
+
+TLS sessions are resumed only while nothing has changed, if libcurl may keep them.
+"""
 
 from __future__ import annotations
 
