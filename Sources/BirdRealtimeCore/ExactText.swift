@@ -33,6 +33,8 @@ extension UnsafeRawBufferPointer {
 
     func begins(with text: String) -> Bool {
         var text = text
-        return text.withUTF8 { UnsafeRawBufferPointer(rebasing: prefix($0.count)).isSame(as: UnsafeRawBufferPointer($0)) }
+        return text.withUTF8 { text in
+            UnsafeRawBufferPointer(rebasing: prefix(text.count)).isSame(as: UnsafeRawBufferPointer(text))
+        }
     }
 }
