@@ -119,13 +119,7 @@ struct ClientHot: ~Copyable {
 
 /// An interned event name. What is above the line is read by the reactor, the rest under the client's lock alone.
 struct NameEntry {
-    var id: UInt32
-    var length: UInt32
-    var text: UnsafePointer<CChar>
-    // ---
-    var uses = 0
-    /// The program has asked for its number, which it keeps.
-    var isPinned = false
-    /// In the list of those that nobody used for a moment.
-    var isIdle = false
+    let id: UInt32
+    let length: UInt32
+    let text: UnsafePointer<CChar>
 }

@@ -13,11 +13,23 @@ final class InternedNames {
 
     private typealias Entry = UnsafeMutablePointer<NameEntry>
 
+    /// What concerns nobody but the owner of the lock: the reactor reads entries without it.
+    private struct Usage {
+        let entry: Entry
+        var uses = 0
+        /// The program has asked for its number, which it keeps.
+        var isPinned = false
+        /// In the list of those that nobody used for a moment.
+        var isIdle = false
+
+        var isOver: Bool { uses == 0 && !isPinned }
+    }
+
     /// The values are addresses of entries.
     private(set) var table = NameTable(seed: Randomness.seed)
     private let hot: UnsafeMutablePointer<ClientHot>
     /// By number, from 1 on.
-    private var entries: [Entry?] = []
+    private var usages: [Usage?] = []
     private var freeIDs = Ring<UInt32>()
     private var count = 0
     /// Unused since; some are in use again.
@@ -35,7 +47,7 @@ final class InternedNames {
     }
 
     deinit {
-        for entry in entries.compactMap({ $0 }) { Self.free(entry) }
+        for usage in usages.compactMap({ $0 }) { Self.free(usage.entry) }
     }
 
     private static func free(_ entry: Entry) {
@@ -47,18 +59,20 @@ final class InternedNames {
 
     /// One more use of a name, for good if `isPinned`; nil when there are too many names.
     func use(_ name: UnsafeRawBufferPointer, isPinned: Bool = false) -> UInt32? {
-        guard let entry = known(name) ?? make(name) else { return nil }
-        if isPinned { entry.pointee.isPinned = true } else { entry.pointee.uses += 1 }
-        return entry.pointee.id
+        guard let id = (known(name) ?? make(name))?.pointee.id else { return nil }
+        if isPinned { usages[Int(id) - 1]?.isPinned = true } else { usages[Int(id) - 1]?.uses += 1 }
+        return id
     }
 
     func giveBack(_ id: UInt32) {
         let index = Int(id) - 1
-        guard entries.indices.contains(index), let entry = entries[index], entry.pointee.uses > 0 else { return }
-        entry.pointee.uses -= 1
-        guard entry.pointee.uses == 0, !entry.pointee.isPinned, !entry.pointee.isIdle else { return }
-        entry.pointee.isIdle = true
-        idle.append(entry)
+        guard usages.indices.contains(index), var usage = usages[index], usage.uses > 0 else { return }
+        usage.uses -= 1
+        let becomesIdle = usage.isOver && !usage.isIdle
+        if becomesIdle { usage.isIdle = true }
+        usages[index] = usage
+        guard becomesIdle else { return }
+        idle.append(usage.entry)
         if idle.count > Self.idleMax { forgetIdle() }
     }
 
@@ -73,11 +87,12 @@ final class InternedNames {
         let text = UnsafeMutablePointer<CChar>.allocate(capacity: name.count + 1)
         if let source = name.baseAddress { memcpy(text, source, name.count) }
         text[name.count] = 0
-        let id = freeIDs.popFirst() ?? UInt32(truncatingIfNeeded: entries.count + 1)
+        let id = freeIDs.popFirst() ?? UInt32(truncatingIfNeeded: usages.count + 1)
         let entry = Entry.allocate(capacity: 1)
         entry.initialize(
             to: NameEntry(id: id, length: UInt32(truncatingIfNeeded: name.count), text: UnsafePointer(text)))
-        if Int(id) > entries.count { entries.append(entry) } else { entries[Int(id) - 1] = entry }
+        let usage = Usage(entry: entry)
+        if Int(id) > usages.count { usages.append(usage) } else { usages[Int(id) - 1] = usage }
         count += 1
         table.insert(String(decoding: name, as: UTF8.self), UInt64(UInt(bitPattern: entry)))
         changed()
@@ -95,8 +110,9 @@ final class InternedNames {
         var hasForgotten = false
         for _ in 0..<Self.forgottenAtOnce {
             guard let entry = idle.popFirst() else { break }
-            entry.pointee.isIdle = false
-            guard entry.pointee.uses == 0, !entry.pointee.isPinned else { continue }
+            let index = Int(entry.pointee.id) - 1
+            usages[index]?.isIdle = false
+            guard usages[index]?.isOver == true else { continue }
             table.remove(String(cString: entry.pointee.text))
             leaving.append((entry, changes + 1))
             hasForgotten = true
@@ -124,7 +140,7 @@ final class InternedNames {
         hot.pointee.chunkEras.advance()
         while let next = left.first, hot.pointee.chunkEras.isOver(next.era) {
             _ = left.popFirst()
-            entries[Int(next.entry.pointee.id) - 1] = nil
+            usages[Int(next.entry.pointee.id) - 1] = nil
             freeIDs.append(next.entry.pointee.id)
             Self.free(next.entry)
             count -= 1

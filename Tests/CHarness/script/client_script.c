@@ -24,6 +24,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ static int channel_count;
 static uint64_t bindings[BINDINGS_MAX];
 
 static bird_request *requests[REQUESTS_MAX];
-static uint64_t request_count;
+static atomic_ullong request_count; /* requests come on a thread of the library, too */
 
 static void give_up(const char *what) {
     fprintf(stderr, "client_script: %s\n", what);
@@ -70,11 +71,13 @@ static void give_up(const char *what) {
 }
 
 uint64_t keep_request(bird_request *request) {
-    if (request_count == REQUESTS_MAX) {
+    const uint64_t index = atomic_load(&request_count);
+    if (index == REQUESTS_MAX) {
         give_up("too many requests");
     }
-    requests[request_count] = request;
-    return request_count++;
+    requests[index] = request;
+    atomic_store(&request_count, index + 1);
+    return index;
 }
 
 /* The newest reference for the name; NULL, which the library refuses, for an unknown one. */
@@ -337,7 +340,7 @@ static bird_status destroy(void) {
 
 static bird_request *request_numbered(const char *number) {
     const uint64_t index = strtoull(number, NULL, 10);
-    return index < request_count ? requests[index] : NULL;
+    return index < atomic_load(&request_count) ? requests[index] : NULL;
 }
 
 /* `rest` is what follows the first argument, up to the end of the line, or NULL. */
