@@ -117,7 +117,7 @@ struct ClientHot: ~Copyable {
     }
 }
 
-/// An interned event name. What is above the line is read by the reactor, the rest under the client's lock alone.
+/// An interned event name. The reactor reads it without the client's lock; how it is used stands in `InternedNames`.
 struct NameEntry {
     let id: UInt32
     let length: UInt32

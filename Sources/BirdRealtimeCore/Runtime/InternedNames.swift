@@ -13,7 +13,7 @@ final class InternedNames {
 
     private typealias Entry = UnsafeMutablePointer<NameEntry>
 
-    /// What concerns nobody but the owner of the lock: the reactor reads entries without it.
+    /// How a name is used. It lies apart from the entry, which the reactor reads without the lock.
     private struct Usage {
         let entry: Entry
         var uses = 0

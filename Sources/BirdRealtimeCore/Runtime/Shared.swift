@@ -12,8 +12,8 @@ enum Shared {
     nonisolated(unsafe) private static var reactor: Reactor?
     /// Without users, but not through with their last work.
     nonisolated(unsafe) private static var ending: [Reactor] = []
-    /// Threads of reactors that are through with their last work, and nobody knows yet that they have ended. The TLS library frees what it
-    /// keeps for a thread when the thread ends, which must not be later than its own end, at the end of the process.
+    /// So many threads of reactors have done their last work and were not joined yet. The TLS library frees what it keeps for a thread when
+    /// that ends. At the end of the process it does so no more, once it has ended itself.
     nonisolated(unsafe) private static var leavingCount = 0
     /// Those of them that have stopped themselves: nobody waits for them yet.
     nonisolated(unsafe) private static var leaving: [pthread_t] = []

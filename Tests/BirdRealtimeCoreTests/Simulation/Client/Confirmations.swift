@@ -33,7 +33,7 @@ struct Confirmations {
 
     mutating func granted(_ name: String, _ auth: String) { granted[name] = auth }
 
-    /// The program is told of a denial. Who has another authorization than the frame before has yet to ask.
+    /// The program is told of a denial. It must be the answer to the authorization that was granted last.
     func checkDenial(of name: String) throws {
         try require(
             granted[name] == nil || granted[name] == sent[name],
