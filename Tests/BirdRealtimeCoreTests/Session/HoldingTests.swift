@@ -124,6 +124,8 @@ import Testing
         driver.connect(activityTimeout: "86400")
         driver.subscribe("private-a", 1)
         driver.grant("k:1")
+        driver.advance(31_500)
+        driver.grant("k:1")
         driver.unsubscribe(1)
         driver.subscribe("private-b", 2)
         driver.subscribe("private-a", 3)
