@@ -132,7 +132,7 @@ import Testing
         driver.confirm("private-a")
         _ = driver.take()
         driver.refuse()
-        #expect(driver.take("authorize") == ["authorize 3 private-a for 1.1"])
+        #expect(driver.take("authorize") == ["authorize 4 private-a for 1.1"])
     }
 
     @Test func whatAnErrorHasDeniedIsAskedForAnew() {
