@@ -330,8 +330,8 @@ static CURLM *multi_init(int *reader, int *writer) {
 }
 
 CURLM *birdcurl_multi_init(int *reader, int *writer) {
-    const unsigned held = birdlinux_hold_stdio();
+    birdlinux_hold_stdio();
     CURLM *multi = multi_init(reader, writer);
-    birdlinux_release_stdio(held);
+    birdlinux_release_stdio();
     return multi;
 }

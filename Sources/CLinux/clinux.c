@@ -28,31 +28,57 @@ int birdlinux_above_stdio(int fd) {
     return raised;
 }
 
-unsigned birdlinux_hold_stdio(void) {
-    unsigned held = 0;
+static pthread_mutex_t stdio_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned stdio_holders, stdio_places;
+
+void birdlinux_hold_stdio(void) {
+    pthread_mutex_lock(&stdio_lock);
+    stdio_holders++;
     for (int fd = 0; fd < FIRST_OWN_FD; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) {
             continue;
         }
         const int place = open("/", O_PATH | O_CLOEXEC);
         if (place >= 0 && place < FIRST_OWN_FD) {
-            held |= 1U << place;
+            stdio_places |= 1U << place;
         } else if (place >= 0) {
             close(place);
         }
     }
-    return held;
+    pthread_mutex_unlock(&stdio_lock);
 }
 
-void birdlinux_release_stdio(unsigned held) {
+static void free_places(void) {
     for (int fd = 0; fd < FIRST_OWN_FD; fd++) {
         /* The host may have put a file of its own there meanwhile. */
-        const int error = errno;
-        if ((held & 1U << fd) != 0 && (fcntl(fd, F_GETFL) & O_PATH) != 0) {
+        if ((stdio_places & 1U << fd) != 0 && (fcntl(fd, F_GETFL) & O_PATH) != 0) {
             close(fd);
         }
-        errno = error;
     }
+    stdio_places = 0;
+}
+
+void birdlinux_release_stdio(void) {
+    const int error = errno;
+    pthread_mutex_lock(&stdio_lock);
+    /* None in a child that was forked meanwhile. */
+    if (stdio_holders > 0 && --stdio_holders == 0) {
+        free_places();
+    }
+    pthread_mutex_unlock(&stdio_lock);
+    errno = error;
+}
+
+void birdlinux_lock_stdio_for_fork(void) {
+    pthread_mutex_lock(&stdio_lock);
+}
+
+void birdlinux_unlock_stdio_after_fork(int is_child) {
+    if (is_child) {
+        stdio_holders = 0;
+        free_places();
+    }
+    pthread_mutex_unlock(&stdio_lock);
 }
 
 uint64_t birdlinux_socket_cookie(int fd) {
@@ -77,7 +103,9 @@ int birdlinux_netlink_open(uint32_t *port) {
                               .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR |
                                            RTMGRP_IPV6_ROUTE};
     socklen_t size = sizeof own;
+    birdlinux_hold_stdio();
     const int fd = birdlinux_above_stdio(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+    birdlinux_release_stdio();
     if (fd < 0) {
         return -1;
     }

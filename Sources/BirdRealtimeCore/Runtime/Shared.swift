@@ -155,6 +155,7 @@ enum Shared {
         LogFiles.lockForFork()
         LogWriter.lockForFork()
         Inheritance.lockForFork()
+        birdlinux_lock_stdio_for_fork()
     }
 
     private static func letGoOfHeld() {
@@ -163,6 +164,7 @@ enum Shared {
     }
 
     static func unlockAfterFork() {
+        birdlinux_unlock_stdio_after_fork(0)
         Inheritance.unlockAfterFork()
         LogWriter.unlockAfterFork()
         LogFiles.unlockAfterFork()
@@ -176,6 +178,7 @@ enum Shared {
 
     /// The child has no thread but the one that forked.
     static func unlockInChild() {
+        birdlinux_unlock_stdio_after_fork(1)
         for reactor in held { reactor.unlockInChild() }
         Inheritance.unlockInChild()
         Inheritance.add(held)

@@ -15,13 +15,13 @@ enum System {
 
     /// What opens a file, a socket and the like. Its number is none of the standard streams', which the host may have closed.
     static func ownFD(_ open: () -> Int32) -> Result<Int32, Errno> {
-        retrying { Int(birdlinux_above_stdio(open())) }.map { Int32(truncatingIfNeeded: $0) }
+        retrying { holdingStandardFDs { Int(birdlinux_above_stdio(open())) } }.map { Int32(truncatingIfNeeded: $0) }
     }
 
     /// The same for code that is not ours and opens what it needs.
     static func holdingStandardFDs<R>(_ body: () -> R) -> R {
-        let held = birdlinux_hold_stdio()
-        defer { birdlinux_release_stdio(held) }
+        birdlinux_hold_stdio()
+        defer { birdlinux_release_stdio() }
         return body()
     }
 

@@ -19,10 +19,13 @@ const char *birdlinux_secure_getenv(const char *name);
 /* The same open file under a number above 2, close-on-exec: 0, 1 and 2 may be closed, and what the host prints then must not go into a
    file of the library's. Takes the fd over; -1 and errno if there is no other (-1 stays -1). Every fd of the library passes through here. */
 int birdlinux_above_stdio(int fd);
-/* For code that opens fds by itself: has 0, 1 and 2, where they are closed, taken by fds that neither read nor write (EBADF, as before).
-   Gives what to release. */
-unsigned birdlinux_hold_stdio(void);
-void birdlinux_release_stdio(unsigned held);
+/* Around whatever opens fds: has 0, 1 and 2, where they are closed, taken by fds that neither read nor write (EBADF, as before). The last
+   of several threads that hold them lets go. */
+void birdlinux_hold_stdio(void);
+void birdlinux_release_stdio(void);
+void birdlinux_lock_stdio_for_fork(void);
+/* In a child nobody holds them any more. */
+void birdlinux_unlock_stdio_after_fork(int is_child);
 /* A number that no other socket ever has; 0: this is no socket, or the kernel is older than 4.12. */
 uint64_t birdlinux_socket_cookie(int fd);
 /* 1 while the socket has a peer. */
